@@ -16,6 +16,14 @@ class InvalidInput(WorkmillError, ValueError):
         self.rule = rule
 
 
+def shown(value: object) -> str:
+    """A refused value for the text of an error, short; the repr of a huge number, or of a stranger's class, can raise."""
+    try:
+        return f"{value!r:.120}"
+    except Exception:  # noqa: BLE001 - a repr may raise anything
+        return f"a {type(value).__name__} that cannot be shown"
+
+
 class PayloadTooLarge(InvalidInput):
     """A payload is over the limit in bytes."""
 
@@ -90,7 +98,31 @@ class ConfigurationError(WorkmillError, ValueError):
     """A setting, flag or environment variable that cannot be used; names it and the rule."""
 
 
-class JobSignal(Exception):  # noqa: N818 - these are said by handlers, they are not errors
+class ArgumentsMismatch(WorkmillError, TypeError):
+    """A job's payload does not fit its handler's parameters; the handler was not called.
+
+    A failed attempt: another version of the code may know them. `final`: no attempt can help (the payload is not JSON).
+    """
+
+    def __init__(self, detail: str, *, final: bool = False) -> None:
+        super().__init__(detail)
+        self.final = final
+
+
+class ProcessDied(WorkmillError):
+    """The child process of an isolated run ended under it; says by which signal or exit code. A failed attempt."""
+
+
+class MemoryLimitExceeded(WorkmillError):
+    """An isolated run, with all it had started, used more memory than its `memory_limit`, and was killed. A failed attempt."""
+
+    def __init__(self, used: int, limit: int) -> None:
+        super().__init__(f"used {used / 1e6:.0f} MB of memory, its limit is {limit / 1e6:.6g} MB")
+        self.used = used
+        self.limit = limit
+
+
+class JobSignal(Exception):
     """The base of what a handler may raise to say how its run ends."""
 
 

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from workmill.domain.states import State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
+class NewJob(NamedTuple):
     """A submission whose every field has been checked. Built by `workmill.domain.submission.new_job`, nowhere else.
 
     Times: `delay` counts in microseconds from the store's clock; `run_at` and `expires_at` are microseconds since the
@@ -172,7 +171,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of jobs, newest first. `next` is the cursor to go on with; with few or no jobs it may still be set (the time was up)."""
+    """A page of jobs, newest first. `next` is the cursor to go on with; when the time was up it is set with few or no jobs."""
 
     jobs: tuple[Job, ...]
     next: str | None = None

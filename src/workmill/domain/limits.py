@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from workmill.domain.errors import InvalidInput
+from workmill.domain.errors import InvalidInput, shown
 
 PAYLOAD_BYTES: Final = 1 << 20
 PAYLOAD_DEPTH: Final = 64
@@ -33,23 +33,23 @@ SECOND: Final = 1_000_000
 def check_integer(field: str, value: object, low: int, high: int) -> int:
     """Return `value` when it is a whole number (no bool) from `low` to `high`."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InvalidInput(field, f"must be a whole number from {low} to {high} (got {value!r:.120})")
+        raise InvalidInput(field, f"must be a whole number from {low} to {high} (got {shown(value)})")
     return value
 
 
 def check_seconds(field: str, value: object, low: float = 0.0, high: float = MAX_SECONDS) -> float:
-    """Return `value` as float when it is a finite number (no bool) of seconds from `low` to `high`."""
+    """Return `value` as float when it is a number (no bool, no NaN) of seconds from `low` to `high`."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise InvalidInput(field, f"must be a number of seconds (got {value!r:.120})")
-    if isinstance(value, float) and not math.isfinite(value) or not low <= value <= high:
-        raise InvalidInput(field, f"must be from {low:g} to {high:g} seconds (got {value!r:.120})")
+        raise InvalidInput(field, f"must be a number of seconds (got {shown(value)})")
+    if not low <= value <= high:
+        raise InvalidInput(field, f"must be from {low:g} to {high:g} seconds (got {shown(value)})")
     return float(value)
 
 
 def check_number(field: str, value: object, low: float, high: float) -> float:
     """Return `value` when it is a number (no bool, no NaN) from `low` to `high`."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not low <= value <= high:
-        raise InvalidInput(field, f"must be a number from {low:g} to {high:g} (got {value!r:.120})")
+        raise InvalidInput(field, f"must be a number from {low:g} to {high:g} (got {shown(value)})")
     return value
 
 

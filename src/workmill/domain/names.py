@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from workmill.domain.errors import InvalidInput
+from workmill.domain.errors import InvalidInput, shown
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
 RULE: Final = "1 to 100 characters: letters, digits and . _ : - , the first a letter or digit"
@@ -18,7 +18,7 @@ def check_name(field: str, value: object) -> str:
 
     """
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise InvalidInput(field, f"must be {RULE} (got {value!r:.120})")
+        raise InvalidInput(field, f"must be {RULE} (got {shown(value)})")
     return value
 
 

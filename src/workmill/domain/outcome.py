@@ -31,6 +31,10 @@ class ReleaseReason(StrEnum):
     CANCELLED = "cancelled"
     PAUSED = "paused"
     EXPIRED = "expired"
+    UNANSWERED = "unanswered"
+    """The store's own: the answer to its claim never reached the worker."""
+    UNSTARTED = "unstarted"
+    """It found no slot for a while: another worker may have one."""
 
 
 class ErrorReport(NamedTuple):
@@ -42,7 +46,7 @@ class ErrorReport(NamedTuple):
 
 
 class Succeeded(NamedTuple):
-    """The handler returned. `result` is JSON text or None; `waited` and `ran` are microseconds since the claim and since the start."""
+    """The handler returned. `result` is JSON text or None; `waited` and `ran` are microseconds since claim and start."""
 
     fence: Fence
     result: str | None

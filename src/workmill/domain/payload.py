@@ -4,27 +4,35 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
-from workmill.domain.errors import InvalidInput, PayloadTooLarge
+from workmill.domain.errors import InvalidInput, PayloadTooLarge, shown
 from workmill.domain.limits import META_BYTES, PAYLOAD_BYTES, PAYLOAD_DEPTH
 
-_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_BRACKET: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+"""A string or a bracket. The end of a string is optional: one that never ends is passed over once, not once a quote."""
 _ESCAPED_SURROGATE: Final = re.compile(r"\\(?:\\|u([0-9a-fA-F]{4})|.)")
 MAX_NUMBER_DIGITS: Final = 1_000
+_HIGH: Final = range(0xD800, 0xDC00)
+_LOW: Final = range(0xDC00, 0xE000)
 
 
 def check_json(field: str, text: str, limit: int = PAYLOAD_BYTES) -> str:
     """Return `text` unchanged when it is JSON that can be stored and given back byte for byte.
 
     Raises:
-        InvalidInput: it is not JSON, deeper than 64, has NaN, Infinity, a number out of a double's range, a NUL
-            or a lone surrogate; the rule is named.
+        InvalidInput: it is no text, not JSON, deeper than 64, has NaN, Infinity, a number out of a double's range, one of more
+            than 1,000 digits, or a lone surrogate; the rule is named. (An escaped NUL is fine; JSON knows no other.)
         PayloadTooLarge: it is over `limit` bytes of UTF-8.
 
     """
     check_storable(field, text, limit)
     check_depth(field, text)
     try:
-        json.loads(text, parse_constant=lambda name: _refuse(field, name), parse_float=lambda text: _finite(field, text), parse_int=lambda text: _digits(field, text))
+        json.loads(
+            text,
+            parse_constant=lambda name: _refuse(field, name),
+            parse_float=lambda text: _finite(field, text),
+            parse_int=lambda text: _digits(field, text),
+        )
     except (ValueError, RecursionError) as error:
         if isinstance(error, InvalidInput):
             raise
@@ -34,7 +42,9 @@ def check_json(field: str, text: str, limit: int = PAYLOAD_BYTES) -> str:
 
 
 def check_storable(field: str, text: str, limit: int = PAYLOAD_BYTES) -> None:
-    """Refuse text that is no UTF-8 (lone surrogates) or over `limit` bytes."""
+    """Refuse what is no text, or no UTF-8 (lone surrogates), or over `limit` bytes."""
+    if not isinstance(text, str):
+        raise InvalidInput(field, f"must be text (got {shown(text)})")
     try:
         size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:
@@ -89,12 +99,12 @@ def _check_escapes(field: str, text: str) -> None:
     high_ends_at = -1
     for escape in _ESCAPED_SURROGATE.finditer(text):
         code = int(escape.group(1) or "0", 16)
-        if 0xDC00 <= code <= 0xDFFF and high_ends_at == escape.start():
+        if code in _LOW and high_ends_at == escape.start():
             high_ends_at = -1
             continue
-        if high_ends_at >= 0 or 0xDC00 <= code <= 0xDFFF:
+        if high_ends_at >= 0 or code in _LOW:
             raise InvalidInput(field, "must not hold a lone surrogate")
-        if 0xD800 <= code <= 0xDBFF:
+        if code in _HIGH:
             high_ends_at = escape.end()
     if high_ends_at >= 0:
         raise InvalidInput(field, "must not hold a lone surrogate")

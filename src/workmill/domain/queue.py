@@ -27,7 +27,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """A distribution of durations in seconds: quantiles within 9 %, the maximum exact; all None without samples."""
+    """A distribution of durations in seconds: quantiles within 7 %, the maximum exact; all None without samples."""
 
     count: int
     p50: float | None
@@ -38,7 +38,10 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStats:
-    """What a queue did in a window: runs that ended, how long jobs waited and ran. `error_rate` is failed ÷ (failed + succeeded)."""
+    """What a queue did in a window: runs that ended (`per_second`: on average), how long jobs waited and ran.
+
+    `error_rate` is failed ÷ (failed + succeeded).
+    """
 
     queue: str
     window_seconds: float

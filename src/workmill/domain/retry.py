@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from workmill.domain.errors import InvalidInput
-from workmill.domain.limits import DEFAULT_ATTEMPTS, MAX_ATTEMPTS, MAX_SECONDS, SECOND, check_integer, check_number, check_seconds, microseconds
+from workmill.domain.limits import (
+    DEFAULT_ATTEMPTS,
+    MAX_ATTEMPTS,
+    MAX_SECONDS,
+    SECOND,
+    check_integer,
+    check_number,
+    check_seconds,
+    microseconds,
+)
 
 MAX_DELAYS: Final = 100
 LOSS_BASE: Final = 5 * SECOND
@@ -36,11 +45,13 @@ class Exponential:
 
         Finite for every `failures`; without jitter monotone; never over `cap`.
         """
-        if not self.base or not self.cap:
+        if not self.base:
             return 0.0
-        growth = (max(1, failures) - 1) * math.log(self.factor)
-        exact = self.cap if growth >= math.log(self.cap / self.base) else self.base * math.exp(growth)
-        return max(0.0, min(self.cap, exact * (1 + self.jitter * spread)))
+        try:
+            exact = self.base * float(self.factor) ** (max(1, failures) - 1)
+        except OverflowError:
+            exact = math.inf
+        return max(0.0, min(self.cap, min(exact, self.cap) * (1 + self.jitter * spread)))
 
     def to_builtins(self) -> dict[str, float]:
         """The object of the HTTP API."""
@@ -92,8 +103,12 @@ class Retry:
     def __post_init__(self) -> None:
         check_integer("max_attempts", self.max_attempts, 1, MAX_ATTEMPTS)
         object.__setattr__(self, "backoff", parse_backoff(self.backoff))
-        if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in self.give_up_on):
+        if not all(map(_is_exception_class, self.give_up_on)):
             raise InvalidInput("give_up_on", "must be a tuple of exception classes")
+
+
+def _is_exception_class(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseException)
 
 
 def parse_backoff(value: Any) -> Backoff:
@@ -119,8 +134,8 @@ def decode_backoff(text: str | None) -> Backoff:
 
 
 def retry_delay(backoff: Backoff, failures: int, spread: float, asked: float | None = None) -> int:
-    """Microseconds to the next attempt; `asked` (seconds, from `RetryIn`) wins over the backoff, clamped to a year."""
-    seconds = backoff.delay(failures, spread) if asked is None else min(max(asked, 0.0), MAX_SECONDS)
+    """Microseconds to the next attempt; `asked` (seconds, from `RetryIn`; NaN asks nothing) wins, clamped to a year."""
+    seconds = backoff.delay(failures, spread) if asked is None or math.isnan(asked) else min(max(asked, 0.0), MAX_SECONDS)
     return microseconds(seconds)
 
 
@@ -128,6 +143,5 @@ def loss_delay(losses: int, spread: float) -> int:
     """Microseconds a lost job waits: none after its first loss, then 5 s × 2^(losses - 2) ± 20 %, at most an hour."""
     if losses <= 1:
         return 0
-    exact = min(LOSS_CAP, LOSS_BASE * 2 ** min(losses - 2, 20))
-    return round(exact * (1 + LOSS_JITTER * spread))
-
+    exact = LOSS_BASE << min(losses - 2, 20)
+    return min(LOSS_CAP, round(exact * (1 + LOSS_JITTER * spread)))

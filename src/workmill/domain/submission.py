@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from workmill.domain.errors import InvalidInput
+from workmill.domain.errors import InvalidInput, shown
 from workmill.domain.job import NewJob
 from workmill.domain.limits import (
     MAX_ATTEMPTS,
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 MIN_TIMEOUT: Final = 0.001
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 _TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
-def new_job(job_id: str, type: str, payload: str, options: Mapping[str, Any] | None = None) -> NewJob:  # noqa: A002
+def new_job(job_id: str, type: str, payload: str, options: Mapping[str, Any] | None = None) -> NewJob:
     """Check a submission.
 
     `options`: queue, priority, delay or run_at, expires_in or expires_at, timeout, max_attempts, max_losses, backoff, unique_key,
@@ -44,7 +45,7 @@ def new_job(job_id: str, type: str, payload: str, options: Mapping[str, Any] | N
     given = {name: value for name, value in (options or {}).items() if value is not None}
     unknown = given.keys() - CHECKS.keys()
     if unknown:
-        raise InvalidInput(sorted(unknown)[0], f"no such option; there are {', '.join(sorted(CHECKS))}")
+        raise InvalidInput(min(unknown), f"no such option; there are {', '.join(sorted(CHECKS))}")
     _exclusive(given, "delay", "run_at")
     _exclusive(given, "expires_in", "expires_at")
     checked = {name: CHECKS[name](value) for name, value in given.items()}
@@ -55,7 +56,7 @@ def new_job(job_id: str, type: str, payload: str, options: Mapping[str, Any] | N
 def check_key(value: object) -> str:
     """A unique key: 1 to 200 characters, no NUL, no lone surrogate."""
     if not isinstance(value, str) or not 1 <= len(value) <= UNIQUE_KEY_CHARACTERS or "\x00" in value:
-        raise InvalidInput("unique_key", f"must be text of 1 to {UNIQUE_KEY_CHARACTERS} characters without NUL (got {value!r:.120})")
+        raise InvalidInput("unique_key", f"must be text of 1 to {UNIQUE_KEY_CHARACTERS} characters without NUL (got {shown(value)})")
     check_storable("unique_key", value)
     return value
 
@@ -68,12 +69,19 @@ def check_tags(value: object) -> tuple[str, ...]:
 
 
 def check_time(field: str, value: object) -> int:
-    """An aware datetime as microseconds since the epoch; naive times are refused."""
+    """An aware datetime of 1970 to 9999 (in UTC) as microseconds since the epoch; naive times are refused."""
     if not isinstance(value, datetime):
-        raise InvalidInput(field, f"must be a time (got {value!r:.120})")
+        raise InvalidInput(field, f"must be a time (got {shown(value)})")
     if value.utcoffset() is None:
         raise InvalidInput(field, "must have an offset (a naive time is nobody's time)")
-    return (value - _EPOCH) // timedelta(microseconds=1)
+    return check_moment(field, (value - _EPOCH) // timedelta(microseconds=1))
+
+
+def check_moment(field: str, value: int) -> int:
+    """Microseconds since the epoch that can be shown as a time: 1970 to 9999 in UTC."""
+    if not 0 <= value <= _LAST:
+        raise InvalidInput(field, "must be a time from 1970 to 9999 (UTC)")
+    return value
 
 
 def check_meta_text(value: object) -> str:
@@ -81,7 +89,7 @@ def check_meta_text(value: object) -> str:
     if isinstance(value, dict):
         try:
             value = json.dumps(value, allow_nan=False, ensure_ascii=False)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput("meta", f"must be JSON ({error})") from None
     if not isinstance(value, str):
         raise InvalidInput("meta", "must be a JSON object")

@@ -111,3 +111,11 @@ def after_loss(*, losses: int, max_losses: int, cancelling: bool) -> State:
     if cancelling:
         return State.CANCELLED
     return State.DEAD if losses >= max_losses else State.RETRYING
+
+
+def is_charged(*, suspect: bool, held_suspect: bool, max_losses: int) -> bool:
+    """Whether the loss of its worker counts against a job.
+
+    It does for the suspect that the worker held or, when it held none, for all; and always for a job that must not run again after a crash.
+    """
+    return suspect or not held_suspect or max_losses == 1

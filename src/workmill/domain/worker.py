@@ -47,8 +47,13 @@ class Wants:
     queues: Mapping[str, int] = field(default_factory=dict)
     anywhere: int = 0
 
+    @property
+    def total(self) -> int:
+        """How many are wanted in all."""
+        return sum(self.queues.values()) if self.queues else self.anywhere
+
     def __bool__(self) -> bool:
-        return self.anywhere > 0 or any(self.queues.values())
+        return self.total > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +61,15 @@ class Exchange:
     """The answer to an exchange: one verdict for each outcome, in order, and the jobs claimed, in queue order.
 
     `known` is False when the store no longer knows this worker (its lease ended): every verdict is then `LeaseLost`, nothing
-    was claimed, and the worker must join again under a new id. `paused` names the queues that are paused now.
+    was claimed, and the worker must join again under a new id. `paused` names the queues that are paused now, `limited` those
+    with a concurrency limit among the queues claimed from: the worker claims nothing ahead of its slots from them.
     """
 
     verdicts: tuple[Verdict, ...]
     claimed: tuple[Claimed, ...]
     known: bool = True
     paused: frozenset[str] = frozenset()
+    limited: frozenset[str] = frozenset()
 
 
 class Held(NamedTuple):
