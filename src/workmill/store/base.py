@@ -15,11 +15,12 @@ from workmill.domain.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Future
 
     from workmill.domain.job import Bulk, History, Job, NewJob, Page, Receipt, Selection
     from workmill.domain.outcome import Fence, Outcome
     from workmill.domain.queue import AuditEntry, Queue, QueueStats
-    from workmill.domain.worker import Exchange, Held, Hello, Orders, Wants, Worker, WorkerState
+    from workmill.domain.worker import Exchange, Held, Hello, Orders, Wants, Worker
 
 
 class Work(Protocol):
@@ -76,6 +77,9 @@ class Submission(Protocol):
         key: the second gets the first. A repeated id is answered with the job that has it and changes nothing.
         """
 
+    def submit_soon(self, jobs: Sequence[NewJob]) -> Future[list[Receipt]]:
+        """`submit` without waiting, for event loops: the future has its answer or its error. It must not be cancelled."""
+
     def submit_within(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
         """`submit` inside the caller's open transaction: rolled back means never existed.
 
@@ -113,7 +117,8 @@ class Upkeep(Protocol):
     def win_turn(self, interval: float) -> bool:
         """Take the turn when none was taken for `interval` seconds, and move the lease clock.
 
-        The observed clock advances by the time since the last turn, at least 0 and at most 2 s, so that an outage or a clock step hardly ends a lease.
+        The observed clock advances by the time since the last turn, at least 0 and at most 2 s, so that an outage or a clock step
+        hardly ends a lease.
         """
 
     def promote(self, limit: int = UPKEEP_BATCH) -> int:
@@ -122,8 +127,8 @@ class Upkeep(Protocol):
     def rescue(self, limit: int = UPKEEP_BATCH) -> int:
         """Take back up to `limit` running jobs of workers whose lease ended by the observed clock.
 
-        All of them become suspects. `losses` rise for the suspect the worker held or, when it held none, for all; the attempt is
-        not charged. They lead where `transitions.after_loss` says, waiting `retry.loss_delay`.
+        All of them become suspects. `losses` rise as `transitions.is_charged` says: for the suspect the worker held or, when it held
+        none, for all; the attempt is not charged. They lead where `transitions.after_loss` says, waiting `retry.loss_delay`.
         """
 
     def expire(self, limit: int = UPKEEP_BATCH) -> int:
@@ -140,21 +145,33 @@ class Upkeep(Protocol):
 
 
 class Operating(Protocol):
-    """The operators' verbs. `actor` and what was done go into the audit in the same transaction."""
+    """The operators' verbs. `actor` and what was done go into the audit in the same transaction.
 
-    def cancel(self, selection: Selection, *, actor: str, limit: int = 1_000) -> Bulk:
-        """Cancel waiting jobs at once; ask running ones to stop. `done` counts both; ended ones are skipped as `ended`."""
+    The first four look at up to `limit` jobs of a selection (or look for them for 200 ms), newest first, in one transaction; while
+    `next` of the answer is set it is the `cursor` to go on with. A selection that names neither ids nor states means the states its
+    verb is for. Ids that no job has are skipped as `not_found`.
 
-    def revive(self, selection: Selection, *, actor: str, limit: int = 1_000) -> Bulk:
+    Raises:
+        InvalidInput: names the argument or field, and the rule; before anything is written.
+
+    """
+
+    def cancel(self, selection: Selection, *, actor: str, limit: int = 1_000, cursor: str | None = None) -> Bulk:
+        """Cancel waiting jobs at once, ask running ones to stop; `done` counts both.
+
+        Skips those that have ended (`ended`) or have been asked before (`cancel_requested`).
+        """
+
+    def revive(self, selection: Selection, *, actor: str, limit: int = 1_000, cursor: str | None = None) -> Bulk:
         """Queue dead, cancelled, expired and skipped jobs again: lease + 1, counters anew, history kept, cancel and deadline cleared.
 
         Skips live and succeeded jobs (`not_revivable`) and those whose unique key has been taken (`key_taken`).
         """
 
-    def discard(self, selection: Selection, *, actor: str, limit: int = 1_000) -> Bulk:
+    def discard(self, selection: Selection, *, actor: str, limit: int = 1_000, cursor: str | None = None) -> Bulk:
         """Remove dead, cancelled, expired and skipped jobs; skips others (`not_discardable`)."""
 
-    def reschedule(self, selection: Selection, run_at: int | None, *, actor: str, limit: int = 1_000) -> Bulk:
+    def reschedule(self, selection: Selection, run_at: int | None, *, actor: str, limit: int = 1_000, cursor: str | None = None) -> Bulk:
         """Move scheduled, retrying and queued jobs to another time (microseconds; None: now); skips others (`not_waiting`)."""
 
     def count(self, selection: Selection, *, limit: int = 100_000) -> int:

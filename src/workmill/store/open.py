@@ -1,0 +1,42 @@
+"""From a URL to a store. The only file that names a backend, and it imports one only when it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workmill.domain.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from workmill.store.base import Store
+
+
+def open_store(url: str, clock: Callable[[], int] | None = None, *, group_commit: bool = True, group_delay: float = 0.0) -> Store:
+    """The store a URL names; nothing is opened before its first use. The switches of the group commit are for measuring what it gains.
+
+    Raises:
+        ConfigurationError: the URL names no store.
+
+    """
+    if url.startswith("sqlite:"):
+        from workmill.store.sqlite.store import SQLiteStore  # noqa: PLC0415 - a backend is loaded when it is named
+
+        return SQLiteStore(url, clock, group_commit=group_commit, group_delay=group_delay)
+    raise ConfigurationError(f"WORKMILL_STORE: must be sqlite:///path (got {url!r:.120})")
+
+
+def exists(url: str) -> bool:
+    """Whether the store is there, as far as can be told without opening it (which makes one): an SQLite file may not be.
+
+    Raises:
+        ConfigurationError: the URL names no store.
+
+    """
+    if url.startswith("sqlite:"):
+        from workmill.store.sqlite.store import path_of  # noqa: PLC0415 - see above
+
+        path = path_of(url)
+        return path is None or Path(path).exists()
+    return True

@@ -1,0 +1,151 @@
+"""Which jobs a worker gets, in which order. The usual claim is one statement a queue; the careful one chooses row by row."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import partial
+from heapq import merge
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from workmill.domain.job import Claimed
+from workmill.domain.names import RESERVED
+from workmill.domain.states import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from workmill.domain.worker import Wants
+    from workmill.store.operations.deltas import Deltas
+    from workmill.store.session import Session
+
+SUSPECT: Final = ""
+"""The key under which suspects are set aside; the others' key is their type."""
+PAGE: Final = 64
+Row = tuple[Any, ...]
+"""A claimed row: minus its priority, its run_at, then the fields of `Claimed`."""
+_claimed = partial(tuple.__new__, Claimed)
+"""`Claimed` from the tuple of its fields, in a quarter of the time: it is made for every job."""
+
+
+class Candidate(NamedTuple):
+    """A job that could be claimed. Candidates sort in the order of claims."""
+
+    rank: int
+    run_at: int
+    id: str
+
+
+class Rules(NamedTuple):
+    """What operators have set for queues, as of this transaction."""
+
+    paused: frozenset[str]
+    limits: Mapping[str, int]
+
+
+def read_rules(session: Session) -> Rules:
+    """The paused and the limited queues."""
+    rows = session.rows("restricted_queues")
+    return Rules(frozenset(name for name, paused, _ in rows if paused), {name: limit for name, _, limit in rows if limit is not None})
+
+
+class Claimer:
+    """Claims for one worker within one transaction. `types` are those its hello named, as JSON, or None."""
+
+    def __init__(self, session: Session, worker_id: str, types: str | None, rules: Rules) -> None:
+        self._session = session
+        self._worker_id = worker_id
+        self._types: list[str] = json.loads(types) if types else []
+        self._rules = rules
+        self.overdue = session.row("has_overdue") is not None
+        """Whether some job has passed its deadline: then claims look at deadlines, and an expire batch is due."""
+
+    def claim(self, wants: Wants, deltas: Deltas) -> list[Claimed]:
+        """Up to the wanted number of each queue, queue by queue; or of all queues together, in one order."""
+        rows = self._from_each(wants.queues) if wants.queues else self._from_all(wants.anywhere)
+        for queue, count in Counter([row[4] for row in rows]).items():
+            deltas.move(queue, State.QUEUED, State.RUNNING, count)
+        return [_claimed(row[2:]) for row in rows]
+
+    def _from_each(self, queues: Mapping[str, int]) -> list[Row]:
+        rooms = self._rooms(queues)
+        apart = {queue for (queue,) in self._session.each("apart_queues", [(queue,) for queue in rooms])}
+        extras = self._set_aside(rooms, apart)
+        rows: list[Row] = []
+        for queue, room in rooms.items():
+            if self.overdue or queue in apart:
+                rows += self._take(self._choose({queue: room}, extras, room))
+            else:
+                rows += self._take_first(queue, room)
+        return rows
+
+    def _from_all(self, room: int) -> list[Row]:
+        ready = self._session.rows("ready_queues")
+        rooms = self._rooms({queue: room for queue, _ in ready if not queue.startswith(RESERVED)})
+        apart = {queue for queue, aside in ready if aside and queue in rooms}
+        if len(rooms) == 1 and not apart and not self.overdue:
+            return self._take_first(*next(iter(rooms.items())))
+        return self._take(self._choose(rooms, self._set_aside(rooms, apart), room)) if rooms else []
+
+    def _rooms(self, queues: Mapping[str, int]) -> dict[str, int]:
+        """How many may be claimed of each queue: none of a paused one, of a limited one what its limit leaves."""
+        rooms = {queue: self._within_limit(queue, room) for queue, room in queues.items() if queue not in self._rules.paused}
+        return {queue: room for queue, room in rooms.items() if room > 0}
+
+    def _within_limit(self, queue: str, room: int) -> int:
+        limit = self._rules.limits.get(queue)
+        if limit is None or room <= 0:
+            return room
+        ((running,),) = self._session.rows("count_running", queue=queue)
+        return min(room, limit - int(running))
+
+    def _take_first(self, queue: str, room: int) -> list[Row]:
+        rows = self._session.rows("claim_first", worker=self._worker_id, queue=queue, room=room)
+        rows.sort()
+        return rows
+
+    def _take(self, chosen: Iterable[Candidate]) -> list[Row]:
+        rows = self._session.each("claim_given", [(candidate.id,) for candidate in chosen], worker=self._worker_id)
+        rows.sort()
+        return rows
+
+    def _choose(self, rooms: Mapping[str, int], extras: Mapping[str, list[Candidate]], total: int) -> Iterator[Candidate]:
+        """The first candidates of all these queues in one order, of each queue no more than its room."""
+        heads = self._list(list(rooms), room=max(1, 2 * total // len(rooms)), past=0)
+        streams = (islice(merge(self._stream(queue, heads.get(queue, [])), extras.get(queue, ())), room) for queue, room in rooms.items())
+        return islice(merge(*streams), total)
+
+    def _stream(self, queue: str, page: list[Candidate]) -> Iterator[Candidate]:
+        """The candidates of one queue, read on only as far as they are asked for."""
+        past = 0
+        while page:
+            yield from page
+            past += len(page)
+            page = self._list([queue], room=PAGE, past=past).get(queue, [])
+
+    def _list(self, queues: Sequence[str], room: int, past: int) -> dict[str, list[Candidate]]:
+        return _by_queue(self._session.each("list_claimable", [(queue,) for queue in queues], room=room, past=past))
+
+    def _set_aside(self, rooms: Mapping[str, int], apart: Iterable[str]) -> dict[str, list[Candidate]]:
+        """What this worker may take of the jobs that are set aside: those of its types, and one suspect when it holds none."""
+        queues = sorted(apart)
+        if not queues:
+            return {}
+        known = [(queue, job_type) for queue in queues for job_type in self._types]
+        found = _by_queue(self._session.each("list_apart", known, room=max(rooms.values())))
+        if not self._session.rows("holds_suspect", worker=self._worker_id):
+            suspects = self._session.each("list_apart", [(queue, SUSPECT) for queue in queues], room=1)
+            if suspects:
+                queue, *suspect = min(suspects, key=lambda row: row[1:])
+                found.setdefault(queue, []).append(Candidate._make(suspect))
+        return {queue: sorted(candidates) for queue, candidates in found.items()}
+
+
+def _by_queue(rows: Iterable[Row]) -> dict[str, list[Candidate]]:
+    found: dict[str, list[Candidate]] = {}
+    for queue, *candidate in rows:
+        found.setdefault(queue, []).append(Candidate._make(candidate))
+    for candidates in found.values():
+        candidates.sort()
+    return found
