@@ -1,0 +1,1 @@
+"""The demonstration: real worker processes, real jobs, and what is expected of them."""

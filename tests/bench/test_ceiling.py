@@ -1,0 +1,25 @@
+"""The ceiling does all of the work that it claims to have done."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from workmill.bench.ceiling import sqlite_ceiling
+
+
+@pytest.mark.parametrize(("jobs", "batch"), [(250, 100), (100, 100), (7, 10)])
+def test_every_row_is_inserted_claimed_once_and_finished(tmp_path: Path, jobs: int, batch: int) -> None:
+    sqlite_ceiling(tmp_path / "ceiling.db", jobs, batch)
+
+    with closing(sqlite3.connect(tmp_path / "ceiling.db")) as database:
+        found = database.execute("SELECT state, attempt, lease, count(*) FROM jobs GROUP BY 1, 2, 3").fetchall()
+    assert found == [("succeeded", 1, 1, jobs)]
+
+
+def test_its_figures_are_rates_and_its_exchanges_are_all_there(tmp_path: Path) -> None:
+    rows = sqlite_ceiling(tmp_path / "ceiling.db", jobs=250, batch=100)
+
+    assert len(rows.exchanges) == 4
+    assert min(rows.insert, rows.exchange) > rows.lifecycle > 0
