@@ -20,6 +20,7 @@ RUNS: Final = {
     "drain-async": "drain --jobs 50000 --handler async",
     "drain-two-processes": "drain --jobs 50000 --processes 2",
     "drain-large-payloads": "drain --jobs 50000 --payload-bytes 4096",
+    "drain-with-a-line-of-log-each": "drain --jobs 50000 --log-level info",
     "enqueue": "enqueue",
     "enqueue-without-group-commit": "enqueue --group-commit off",
     "enqueue-delayed": "enqueue --delay 5",

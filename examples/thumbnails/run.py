@@ -23,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pictures", type=int, default=40, metavar="N")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="how many pictures at once")
-    parser.add_argument("--folder", type=Path, default=Path("out"))
+    parser.add_argument("--folder", type=lambda path: Path(path).resolve(), default=Path("out").resolve())
     options = parser.parse_args()
     console = Console()
     with console.status("making pictures"):

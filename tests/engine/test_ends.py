@@ -170,3 +170,10 @@ def test_an_interrupted_task_is_cancelled_where_it_waits(site_of: Any) -> None:
         outcome = site.back.get(timeout=PATIENCE).outcome
 
     assert isinstance(outcome, Released)
+
+
+@pytest.mark.parametrize(("give_up_on", "final"), [((TimeoutError,), True), ((ValueError,), False), ((), False)])
+def test_a_timeout_is_an_error_that_can_be_given_up_on(site: Any, give_up_on: Any, *, final: bool) -> None:
+    outcome = site.run(lambda _payload: time.sleep(0.03), timeout=0.01, give_up_on=give_up_on)
+
+    assert (outcome.kind, outcome.final) == (FailureKind.TIMEOUT, final)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from workmill.clock import monotonic
-from workmill.domain.outcome import Succeeded
+from workmill.domain.outcome import Released, Succeeded
 from workmill.engine.context import RunningJob, Stop, current_job
 from workmill.engine.gate import Closed
 from workmill.engine.handlers import Hooks
@@ -195,15 +195,49 @@ def test_a_lease_that_has_run_out_lets_nothing_start(site: Any) -> None:
     assert outcome is None
 
 
-def test_a_task_that_is_interrupted_before_its_first_step_comes_back(rounds: Callable[..., int], site_of: Any) -> None:
+def test_a_task_that_is_interrupted_before_its_first_step_comes_back(site_of: Any) -> None:
     with site_of("loop") as site:
-        for _ in range(rounds(200, soak=20_000)):
-            run = site.job(lambda _payload: asyncio.sleep(PATIENCE))
-            site.executor.start([run])
-            run.stop(Stop.CANCELLED)
-            site.executor.interrupt(run)
+        run = site.job(lambda _payload: asyncio.sleep(PATIENCE))
 
-            assert site.back.get(timeout=PATIENCE) is run
+        def begin_and_interrupt() -> None:
+            site.executor._pump()
+            run.stop(Stop.CANCELLED)
+            site.executor._cancel(run)
+
+        site.executor._inbox.append(run)
+        site.executor._loop.call_soon_threadsafe(begin_and_interrupt)
+        back = site.back.get(timeout=PATIENCE)
+
+    assert back is run
+    assert isinstance(run.outcome, Released)
+
+
+def test_a_stop_beside_a_start_loses_no_run(site: Any, rounds: Callable[..., int]) -> None:
+    async def sleeping() -> None:
+        await asyncio.sleep(PATIENCE)
+
+    def handler(_payload: str) -> Any:
+        if site.kind == "loop":
+            return sleeping()
+        while True:
+            current_job().check()
+
+    for _ in range(rounds(200, soak=20_000)):
+        run = site.job(handler)
+        site.executor.start([run])
+        run.stop(Stop.CANCELLED)
+        site.executor.interrupt(run)
+
+        assert site.back.get(timeout=PATIENCE) is run
+
+
+def test_the_first_reason_to_stop_stays_save_that_a_lost_run_is_lost(site: Any) -> None:
+    run = site.job(lambda _payload: "null")
+
+    news = [run.stop(Stop.CANCELLED), run.stop(Stop.SHUTDOWN), run.stop(Stop.LOST), run.stop(Stop.LOST), run.stop(Stop.TIMEOUT)]
+
+    assert news == [True, False, True, False, False]
+    assert run.stopping is Stop.LOST
 
 
 def test_a_recall_beside_threads_that_take_loses_and_doubles_nothing(site: Any, rounds: Callable[..., int]) -> None:

@@ -259,3 +259,13 @@ def test_jobs_that_do_not_end_slow_the_pace_before_any_of_them_has_ended() -> No
     assert pace.ahead(1.0, 0.0) == 2_500
     assert pace.ahead(3.0, 0.0) < 25
     assert pace.ahead(8.0, 0.0) == 0
+
+
+def test_a_pool_that_holds_no_more_than_its_slots_is_not_crowded_however_long_a_start_takes() -> None:
+    pool = Pool(2, make)
+    let_out(pool, runs(2, "isolated"))
+    before = Pools({None: pool}).crowded()
+
+    let_out(pool, runs(1, "isolated"))
+
+    assert (before, Pools({None: pool}).crowded()) == (False, True)

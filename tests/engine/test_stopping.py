@@ -9,6 +9,7 @@ import pytest
 from workmill.domain.errors import RetryIn, Snooze
 from workmill.domain.job import Selection
 from workmill.domain.states import State
+from workmill.engine import exchange
 from workmill.engine.context import current_job
 
 PATIENCE = 20.0
@@ -161,34 +162,47 @@ def test_a_cancelled_job_that_ends_otherwise_is_cancelled_and_never_claimed_agai
     assert len(shop.told("job.started")) == 1
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for a slot is not handed to another worker for that."""
+    monkeypatch.setattr(exchange, "HOARD", PATIENCE)
+
+
+def reasons(shop: Any, name: str) -> set[str]:
+    return {event.fields["reason"] for event in shop.told(name)}
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_job_that_is_cancelled_while_it_waits_for_a_slot_does_not_start(shop: Any) -> None:
     lock = shop.lock()
     shop.handler(lambda _payload: "null")
     shop.handler(shop.deaf(lock), name="deaf")
-    quick = shop.submit(200)
-    (blocker,) = shop.submit(type="deaf")
-    behind = shop.submit(50)
+    quick, blocker, behind = shop.submit(200), shop.submit(1, type="deaf"), shop.submit(50)
     worker = shop.start(concurrency=1, lease_seconds=SHORT)
     shop.wait_for(quick, State.SUCCEEDED)
     shop.started(201)
+    waiting = shop.until(lambda: worker.stats().waiting)
 
     cancelled = shop.store.cancel(only(*behind), actor="test")
+    shop.wait_for(behind, State.CANCELLED)
     lock.set()
-    shop.wait_for([blocker, *behind])
+    shop.wait_for(blocker, State.SUCCEEDED)
 
     assert cancelled.done == 50
-    assert shop.states(behind) <= {State.CANCELLED, State.SUCCEEDED}
-    assert len(shop.told("job.started")) == 201 + sum(shop.job(job).state is State.SUCCEEDED for job in behind)
-    assert worker.held == ()
+    assert len(shop.told("job.started")) == 201
+    assert len(shop.until(lambda: shop.told("job.cancelled"))) == waiting
+    assert reasons(shop, "job.cancelled") == {"cancelled"}
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_pause_gives_back_what_has_not_started(shop: Any) -> None:
     lock = shop.lock()
     shop.handler(lambda payload: (lock.wait(PATIENCE) if payload == "1" else None) and None)
     quick, blocker, behind = shop.submit(200), shop.submit(1, payload="1"), shop.submit(50)
-    shop.start(concurrency=1, lease_seconds=SHORT)
+    worker = shop.start(concurrency=1, lease_seconds=SHORT)
     shop.wait_for(quick, State.SUCCEEDED)
     shop.started(201)
+    shop.until(lambda: worker.stats().waiting)
 
     shop.store.pause("default", actor="test")
     shop.wait_for(behind, State.QUEUED)
@@ -198,3 +212,25 @@ def test_a_pause_gives_back_what_has_not_started(shop: Any) -> None:
     shop.wait_for(behind, State.SUCCEEDED)
 
     assert {shop.job(job).attempt for job in behind} == {1}
+    assert reasons(shop, "job.released") == {"paused"}
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_deadline_that_passes_while_a_job_waits_for_a_slot_keeps_it_from_starting(shop: Any) -> None:
+    lock = shop.lock()
+    shop.handler(lambda payload: (lock.wait(PATIENCE) if payload == "1" else None) and None)
+    quick, blocker, behind = shop.submit(200), shop.submit(1, payload="1"), shop.submit(50, expires_in=2)
+    worker = shop.start(concurrency=1, lease_seconds=SHORT)
+    shop.wait_for(quick, State.SUCCEEDED)
+    shop.started(201)
+    waiting = shop.until(lambda: worker.stats().waiting)
+
+    time.sleep(2.0)
+    lock.set()
+    shop.wait_for(blocker, State.SUCCEEDED)
+    shop.until(lambda: len(shop.told("job.released")) == waiting)
+    shop.store.expire()
+
+    assert shop.states(behind) == {State.EXPIRED}
+    assert len(shop.told("job.started")) == 201
+    assert reasons(shop, "job.released") == {"expired"}

@@ -271,6 +271,11 @@ def test_a_corrupted_payload_is_refused_and_nothing_else_breaks(payload: str) ->
         Arguments(send).call(payload)
 
 
+def test_a_payload_of_100_000_brackets_is_refused_and_nothing_else_breaks() -> None:
+    with pytest.raises(InvalidInput):
+        Arguments(anything).call('{"value":' + "[" * 100_000)
+
+
 def test_the_last_of_duplicate_keys_counts() -> None:
     assert Arguments(send).call('{"to":"a","to":"b"}')[0] == ("b", 3)
 

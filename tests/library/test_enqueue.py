@@ -3,15 +3,13 @@
 import asyncio
 import datetime as dt
 import math
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workmill import InvalidInput, PayloadTooLarge, RawPayload, Retry, State, TransactionTooOld, Workmill, current_job
+from workmill import InvalidInput, PayloadTooLarge, RawPayload, Retry, State, Workmill, current_job
 from workmill.testing import MemoryMill
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -125,6 +123,23 @@ def test_options_that_exclude_each_other_are_refused_together(mill: MemoryMill) 
 def test_a_retry_is_refused_where_it_is_made(attempts: Any) -> None:
     with pytest.raises(InvalidInput, match=r"^max_attempts: "):
         Retry(max_attempts=attempts)
+
+
+def test_classes_to_give_up_on_belong_to_the_declaration(mill: MemoryMill) -> None:
+    declared = Retry(max_attempts=8, give_up_on=(KeyError,))
+
+    @mill.job(retry=declared)
+    def send() -> None:
+        raise KeyError("x")
+
+    with pytest.raises(InvalidInput, match=r"^retry.give_up_on: belongs to the declaration of the function"):
+        send.using(retry=Retry(give_up_on=(ValueError,)))
+    with pytest.raises(InvalidInput, match=r"^retry.give_up_on: "):
+        mill.enqueue("elsewhere", retry=declared)
+    job = send.using(retry=declared).enqueue()
+    mill.run_pending()
+
+    assert job.refresh().state is State.DEAD
 
 
 def test_an_argument_that_does_not_fit_writes_nothing(mill: MemoryMill) -> None:
@@ -299,23 +314,6 @@ def test_a_coroutine_that_is_cancelled_while_it_enqueues_hurts_nobody(filed: Wor
     assert send.enqueue(3).payload == {"to": 3}
 
 
-def test_a_coroutine_can_enqueue_in_the_callers_transaction(filed: Workmill, tmp_path: Path) -> None:
-    @filed.job
-    def send(to: str) -> None: ...
-
-    async def in_transaction(connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        await send.using(connection=connection).enqueue_async("a")
-        await filed.enqueue_many_async([send.job("b")], connection=connection)
-        connection.execute("COMMIT")
-
-    filed.store.migrate()
-    with closing(sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)) as connection:
-        asyncio.run(in_transaction(connection))
-
-    assert [job.payload["to"] for job in filed.jobs.find()] == ["b", "a"]
-
-
 def test_a_job_enqueued_by_a_job_inherits_its_trace(mill: MemoryMill) -> None:
     @mill.job
     def child() -> None: ...
@@ -332,59 +330,3 @@ def test_a_job_enqueued_by_a_job_inherits_its_trace(mill: MemoryMill) -> None:
     mill.run_pending()
 
     assert [job.record.traceparent for job in mill.jobs.find(trace_id=TRACE[3:35])] == [TRACE] * 5
-
-
-def test_a_job_enqueued_in_the_callers_transaction_exists_when_that_commits(filed: Workmill, tmp_path: Path) -> None:
-    @filed.job
-    def send(to: str) -> None: ...
-
-    filed.store.migrate()
-    connection = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
-    connection.execute("CREATE TABLE orders (id INTEGER)")
-
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute("INSERT INTO orders VALUES (1)")
-    job = send.using(connection=connection).enqueue("a")
-    before = filed.jobs.find()
-    connection.execute("COMMIT")
-
-    assert before == []
-    assert filed.jobs.find() == [job]
-    assert job.payload == {"to": "a"}
-    connection.close()
-
-
-def test_a_job_enqueued_in_a_transaction_that_is_rolled_back_never_existed(filed: Workmill, tmp_path: Path) -> None:
-    @filed.job
-    def send(to: str) -> None: ...
-
-    filed.store.migrate()
-    connection = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
-
-    connection.execute("BEGIN IMMEDIATE")
-    filed.enqueue_many([send.job("a"), send.job("b")], connection=connection)
-    connection.execute("ROLLBACK")
-
-    assert filed.jobs.find() == []
-    connection.close()
-
-
-def test_a_callers_transaction_that_read_before_others_wrote_gets_a_clear_error_and_keeps_its_data(filed: Workmill, tmp_path: Path) -> None:
-    @filed.job
-    def send(to: str) -> None: ...
-
-    filed.store.migrate()
-    connection = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
-    connection.execute("CREATE TABLE orders (id INTEGER)")
-    connection.execute("BEGIN")
-    connection.execute("SELECT * FROM orders").fetchall()
-    send.enqueue("another process's")
-
-    with pytest.raises(TransactionTooOld, match=r"BEGIN IMMEDIATE"):
-        send.using(connection=connection).enqueue("a")
-
-    connection.execute("ROLLBACK")
-    connection.execute("INSERT INTO orders VALUES (1)")
-    assert connection.execute("SELECT count(*) FROM orders").fetchone() == (1,)
-    assert len(filed.jobs.find()) == 1
-    connection.close()

@@ -174,6 +174,19 @@ def test_waiting_ends_when_a_worker_has_run_the_job(filed: Workmill) -> None:
     assert results == [2 * value for value in range(20)]
 
 
+def test_waiting_ends_by_a_hint_and_not_by_looking_again_and_again(filed: Workmill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workmill.client.waiting.POLL", 600.0)
+
+    @filed.job
+    def double(value: int) -> int:
+        return 2 * value
+
+    with filed.run_worker():
+        results = [double.enqueue(value).wait(SECONDS).result for value in range(20)]
+
+    assert results == [2 * value for value in range(20)]
+
+
 def test_waiting_does_not_block_the_event_loop(filed: Workmill) -> None:
     @filed.job
     async def double(value: int) -> int:

@@ -107,6 +107,16 @@ def test_a_closed_workmill_opens_again_at_its_next_use(tmp_path: Path) -> None:
     mill.close()
 
 
+def test_a_closed_workmill_that_follows_the_environment_follows_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mill = Workmill()
+    for name in ("one", "two"):
+        monkeypatch.setenv("WORKMILL_STORE", f"sqlite:///{tmp_path}/{name}.db")
+        with mill:
+            mill.enqueue("x")
+
+    assert sorted(path.name for path in tmp_path.glob("*.db")) == ["one.db", "two.db"]
+
+
 def test_two_stores_in_memory_share_nothing() -> None:
     one, two = Workmill("sqlite://"), Workmill("sqlite://")
     one.enqueue("x")

@@ -235,6 +235,14 @@ def test_a_script_can_run_its_own_isolated_jobs(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+def test_children_import_the_module_that_declares_the_jobs_and_not_the_script_that_imports_it(tmp_path: Path) -> None:
+    (tmp_path / "declares.py").write_text(SCRIPT)
+
+    ran = run_script(tmp_path, "from declares import main, mill\nmain()\n")
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_a_worker_that_an_import_starts_is_refused_in_the_children_that_import_it(tmp_path: Path) -> None:
     ran = run_script(tmp_path, SCRIPT.replace("wait(20)", "wait(3)") + "main()\n")
 

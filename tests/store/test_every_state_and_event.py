@@ -52,7 +52,7 @@ def circumstances(event: Event, state: State, clock: MovableClock, worker: str) 
 
 
 @pytest.mark.parametrize(("state", "event"), list(product(State, HAPPENINGS)))
-def test_an_event_moves_a_job_as_the_table_says_or_leaves_its_row(  # noqa: PLR0917 - fixtures
+def test_an_event_moves_a_job_as_the_table_says_or_leaves_its_row(
     state: State,
     event: Event,
     file_store: Store,

@@ -2,15 +2,16 @@
 
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
-from workmill.domain.states import State
+from workmill.domain.states import FINAL, State
+from workmill.ids import new_id
 from workmill.store import statements
-from workmill.store.base import Store
+from workmill.store.open import open_store
 
-Plant = Callable[..., str]
 INDEXES = {
     "due_jobs": ["workmill_jobs_due"],
     "overdue_jobs": ["workmill_jobs_expiring"],
@@ -48,19 +49,30 @@ TABLES = "job|attempt|workmill_jobs|workmill_attempts"
 _COLUMNS = re.compile(r"given \(([^)]*)\)|INSERT INTO \w+ \(([^)]*)\)")
 
 
-@pytest.fixture(params=["fresh", "analysed", "grown"])
-def database(request: pytest.FixtureRequest, file_store: Store, sql: sqlite3.Connection, plant: Plant) -> sqlite3.Connection:
-    if request.param != "fresh":
-        sql.execute("BEGIN")
-        for state in State:
-            for number in range(300):
-                plant(state, worker_id=f"w{number % 7}" if state is State.RUNNING else None, queue=f"q{number % 3}")
-        for _ in range(3_000):
-            plant(State.SUCCEEDED)
-        sql.execute("COMMIT")
-    if request.param == "analysed":
-        sql.execute("ANALYZE")
-    return sql
+@pytest.fixture(params=["fresh", "analysed", "grown"], scope="module")
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    path = tmp_path_factory.mktemp(request.param) / "store.db"
+    with closing(open_store(f"sqlite:///{path}")) as store:
+        store.migrate()
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            if request.param != "fresh":
+                grow(connection)
+            if request.param == "analysed":
+                connection.execute("ANALYZE")
+            yield connection
+
+
+def grow(connection: sqlite3.Connection) -> None:
+    """Some jobs in each state, and many that have succeeded."""
+    rows = [(state, f"w{number % 7}", f"q{number % 3}") for state in State for number in range(300)]
+    rows += [(State.SUCCEEDED, None, "q0")] * 3_000
+    connection.execute("BEGIN")
+    connection.executemany(
+        "INSERT INTO workmill_jobs (id, queue, type, state, priority, run_at, created_at, max_attempts, max_losses, payload, worker_id, "
+        "claimed_at, finished_at) VALUES (?, ?, 'noop', ?, 0, 1, 1, 3, 3, '{}', ?, 1, ?)",
+        [(new_id(), queue, state, worker, 1 if state in FINAL else None) for state, worker, queue in rows],
+    )
+    connection.execute("COMMIT")
 
 
 def plan(database: sqlite3.Connection, name: str) -> list[str]:

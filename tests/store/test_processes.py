@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
@@ -29,13 +29,14 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no f
 
 @contextmanager
 def child(verb: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """A process that does something, and is killed at the end if it still runs."""
+    """A process that does something, and is killed in the end if it still runs."""
     command = [sys.executable, "-W", "error", str(CHILD), verb, *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             yield process
         finally:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # and what it has forked
 
 
 def told(verb: str, *arguments: object) -> list[str]:
@@ -257,7 +258,7 @@ def _nothing() -> None: ...
 
 
 def _is_free(lock: FileLock) -> bool:
-    taken = lock._try()
+    taken = lock.try_acquire()
     if taken:
         lock.release()
     return taken

@@ -88,7 +88,7 @@ def test_cancel_and_claim_have_one_winner_each_time(pair: Pair, race: Race, roun
 
 def test_rescue_and_completion_have_one_winner_each_time(pair: Pair, race: Race, clock: MovableClock, rounds: Callable[..., int]) -> None:
     one, other = pair
-    for _ in range(rounds(25, soak=2_000)):
+    for _ in range(rounds(12, soak=2_000)):
         worker = join(one)
         submit(one)
         run = claim_one(one, worker)
@@ -104,7 +104,7 @@ def test_rescue_and_completion_have_one_winner_each_time(pair: Pair, race: Race,
 
 def test_a_late_completion_never_touches_a_revived_job(pair: Pair, race: Race, clock: MovableClock, rounds: Callable[..., int]) -> None:
     one, other = pair
-    for _ in range(rounds(25, soak=2_000)):
+    for _ in range(rounds(12, soak=2_000)):
         worker = join(one)
         submit(one, max_losses=1)
         run = claim_one(one, worker)
@@ -188,7 +188,7 @@ def test_a_claim_that_begins_after_a_pause_was_answered_takes_nothing(pair: Pair
 def test_two_upkeeps_at_once_do_nothing_twice(pair: Pair, race: Race, clock: MovableClock, rounds: Callable[..., int]) -> None:
     one, other = pair
     many = 30
-    for _ in range(rounds(10, soak=500)):
+    for _ in range(rounds(5, soak=500)):
         submit_many(one, many, queue="due", delay=1)
         submit_many(one, many, queue="late", expires_in=1)
         submit_many(one, many, queue="lost")

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from workmill.clock import to_datetime
 from workmill.domain.errors import StoreFailure
+from workmill.domain.job import Selection
+from workmill.domain.limits import SECOND
+from workmill.domain.outcome import Fence
 from workmill.domain.states import State
 from workmill.store.base import Store
 from workmill.testing.clock import MovableClock
-from workmill.testing.factories import join
+from workmill.testing.factories import claim_one, failed, join, report, submit
 
 Plant = Callable[..., str]
 DUE = {"run_at": 0}
@@ -101,3 +105,48 @@ def test_a_running_job_whose_worker_nobody_knows_is_taken_back(file_store: Store
     assert file_store.rescue() == 1
 
     assert file_store.invariants() == []
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        "tags = 'not json'", "tags = '5'", "progress = '[1]'", "progress = '{\"speed\": 1}'", "run_at = 'soon'", f"run_at = {2**62}",
+        "created_at = -9000000000000000000", "finished_at = 'late'", "error_class = 5",
+    ],
+)  # fmt: skip
+def test_an_odd_row_is_shown_marked_and_breaks_no_page(spoiled: str, file_store: Store, sql: sqlite3.Connection, plant: Plant) -> None:
+    fine, odd = plant(State.SUCCEEDED), plant(State.SUCCEEDED)
+    sql.execute(f"UPDATE workmill_jobs SET {spoiled} WHERE id = ?", (odd,))  # noqa: S608
+
+    page = file_store.jobs(Selection())
+
+    assert [job.id for job in page.jobs] == [odd, fine]
+    assert file_store.jobs(Selection(tag="rare")).jobs == ()
+    assert file_store.job(odd).error is not None
+    assert file_store.job(fine).error is None
+
+
+@pytest.mark.parametrize("backoff", ["not json", "{}x", '{"base": "fast"}', "[]", "null", "17"])
+def test_a_backoff_that_is_none_buries_its_job_with_the_reason(
+    backoff: str, file_store: Store, sql: sqlite3.Connection, clock: MovableClock
+) -> None:
+    receipt = submit(file_store)
+    sql.execute("UPDATE workmill_jobs SET backoff = ?", (backoff,))
+    worker = join(file_store)
+
+    report(file_store, worker, failed(claim_one(file_store, worker), "the real reason"))
+
+    job = file_store.job(receipt.id)
+    assert job.state is State.DEAD
+    assert job.error is not None
+    assert "the real reason" in job.error.message
+
+
+def test_the_ten_thousandth_failure_waits_no_longer_than_the_cap(file_store: Store, clock: MovableClock, plant: Plant) -> None:
+    worker = join(file_store)
+    job = plant(State.RUNNING, worker_id=worker, attempt=9_999, max_attempts=10_000)
+
+    report(file_store, worker, failed(Fence(job, 1)))
+
+    assert file_store.job(job).state is State.RETRYING
+    assert file_store.job(job).run_at <= to_datetime(clock() + 3_600 * SECOND)

@@ -1,5 +1,6 @@
 """A database file, or one in memory: opened at its first use, waited for, closed without a trace."""
 
+import gc
 import sqlite3
 import threading
 from contextlib import closing
@@ -9,12 +10,15 @@ import pytest
 
 from workmill.domain.errors import ConfigurationError, StoreFailure, StoreNotReady, StoreUnavailable
 from workmill.domain.states import State
+from workmill.domain.worker import Held
 from workmill.store import migrate
 from workmill.store.base import Store
 from workmill.store.open import open_store
 from workmill.store.sqlite import connections, schema
+from workmill.store.sqlite.database import SQLiteDatabase
 from workmill.store.sqlite.store import SQLiteStore, path_of
-from workmill.testing.factories import claim, join, report, submit, submit_many, succeeded
+from workmill.testing.clock import MovableClock
+from workmill.testing.factories import LEASE, claim, failed, join, report, submit, submit_many, succeeded
 from workmill.testing.steps import settle
 
 QUEUED = ("default", State.QUEUED)
@@ -178,6 +182,23 @@ def test_a_newer_schema_is_not_touched(path: Path, file_store: Store, sql: sqlit
         submit(store)
 
 
+def test_an_sqlite_that_is_too_old_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections.sqlite3, "sqlite_version_info", (3, 34, 1))
+
+    with closing(open_store(f"sqlite:///{path}")) as store, pytest.raises(StoreNotReady, match=r"SQLite 3\.35 or newer"):
+        store.counts()
+
+
+def test_a_store_that_is_dropped_leaves_no_descriptor(path: Path) -> None:
+    before = open_files()
+    for _ in range(5):
+        open_store(f"sqlite:///{path}").counts()
+
+    gc.collect()
+
+    assert open_files() <= before
+
+
 def test_stores_that_open_one_new_file_at_once_agree(path: Path) -> None:
     stores = [open_store(f"sqlite:///{path}") for _ in range(8)]
     barrier = threading.Barrier(8)
@@ -247,6 +268,47 @@ def test_a_file_that_is_held_too_long_is_unavailable_and_nothing_is_lost(path: P
         report(store, worker, succeeded(one), succeeded(two))
         assert store.counts() == {("default", State.SUCCEEDED): 2}
         settle(store)
+
+
+def test_runs_whose_rows_have_lost_a_time_still_end(file_store: Store, sql: sqlite3.Connection) -> None:
+    submit_many(file_store, 2)
+    worker = join(file_store)
+    one, two = claim(file_store, worker, 2)
+    sql.execute("UPDATE workmill_jobs SET claimed_at = NULL")
+
+    report(file_store, worker, succeeded(one), failed(two, final=True))
+
+    assert {file_store.job(run.id).state for run in (one, two)} == {State.SUCCEEDED, State.DEAD}
+
+
+def test_from_its_first_moment_a_write_is_alone(path: Path, file_store: Store) -> None:
+    with (
+        closing(SQLiteDatabase(str(path))) as database,
+        database.write(),
+        closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other,
+        pytest.raises(sqlite3.OperationalError, match="locked"),
+    ):
+        other.execute("BEGIN IMMEDIATE")
+
+
+def test_no_lease_ends_while_another_program_holds_the_file(
+    path: Path, file_store: Store, clock: MovableClock, sql: sqlite3.Connection
+) -> None:
+    with closing(SQLiteStore(f"sqlite:///{path}", clock, busy_seconds=0.05)) as store:
+        submit(store)
+        worker = join(store)
+        (run,) = claim(store, worker)
+        store.win_turn(1)
+        sql.execute("BEGIN IMMEDIATE")
+        clock.advance(10 * LEASE)
+        for attempt in (lambda: store.win_turn(1), lambda: store.heartbeat(worker, [Held(run.fence)], 1)):
+            with pytest.raises(StoreUnavailable):
+                attempt()
+
+        sql.execute("ROLLBACK")
+
+        assert (store.win_turn(1), store.rescue()) == (True, 0)
+        assert store.heartbeat(worker, [Held(run.fence)], 1).lost == ()
 
 
 def test_a_full_disk_ends_nothing(path: Path, file_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
-"""The SQLite store is held to the rules of upkeep, of the operators' verbs and of reading, in memory and in a file."""
+"""The SQLite store is held to the rules of upkeep, of the operators' verbs and of reading; where connections matter, in a file too."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 
@@ -12,15 +12,17 @@ from workmill.testing.conformance import operating, reading, rescuing, retaining
 
 
 @pytest.fixture
-def clock() -> MovableClock:
-    return MovableClock()
+def store(clock: MovableClock) -> Iterator[Store]:
+    with closing(open_store("sqlite://", clock)) as store:
+        yield store
 
 
-@pytest.fixture(params=["memory", "file"])
-def store(request: pytest.FixtureRequest, clock: MovableClock, tmp_path: Path) -> Iterator[Store]:
-    store = open_store("sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path}/store.db", clock)
-    yield store
-    store.close()
+class InAFile:
+    """Reads have connections of their own there."""
+
+    @pytest.fixture
+    def store(self, file_store: Store) -> Store:
+        return file_store
 
 
 class TestTurning(upkeeping.Turning): ...
@@ -69,3 +71,15 @@ class TestListing(reading.Listing): ...
 
 
 class TestCounting(reading.Counting): ...
+
+
+class TestFoldingInAFile(InAFile, retaining.Folding): ...
+
+
+class TestCancellingInAFile(InAFile, operating.Cancelling): ...
+
+
+class TestRevivingInAFile(InAFile, operating.Reviving): ...
+
+
+class TestListingInAFile(InAFile, reading.Listing): ...

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from workmill.domain.errors import InvalidInput, StoreFailure, StoreNotReady, StoreUnavailable, TransactionTooOld
+from workmill.domain.job import Receipt
 from workmill.domain.states import State
 from workmill.store.base import Store
 from workmill.store.open import open_store
@@ -38,6 +39,10 @@ def open_application(path: Path, file_store: Store) -> Iterator[Callable[..., sq
 
 def orders(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM orders").fetchone()[0])
+
+
+def by_name(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+    return {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
 
 
 def test_a_job_comes_with_the_transaction_that_commits(file_store: Store, open_application: Callable[..., sqlite3.Connection]) -> None:
@@ -108,7 +113,7 @@ def test_the_connections_own_ways_are_kept_and_do_not_matter(
             raise AssertionError("not for others")
 
     application = open_application(factory=Own)
-    application.row_factory, application.text_factory = sqlite3.Row, bytes
+    application.row_factory, application.text_factory = by_name, bytes
     first = submit(file_store, unique_key="k")
 
     receipts = file_store.submit_within(application, [a_job(unique_key="k"), a_job()])
@@ -118,7 +123,7 @@ def test_the_connections_own_ways_are_kept_and_do_not_matter(
         (True, State.QUEUED, str),
     ]
     assert receipts[0].id == first.id
-    assert (application.row_factory, application.text_factory) == (sqlite3.Row, bytes)
+    assert (application.row_factory, application.text_factory) == (by_name, bytes)
 
 
 def test_what_fails_leaves_the_applications_part(file_store: Store, open_application: Callable[..., sqlite3.Connection]) -> None:
@@ -215,6 +220,24 @@ def test_a_store_that_waits_for_the_application_goes_on_after_its_commit(
 
     waiting.join()
     assert file_store.counts() == {QUEUED: 2}
+
+
+@pytest.mark.parametrize(("end", "created"), [("ROLLBACK", True), ("COMMIT", False)])
+def test_a_key_that_a_transaction_holds_is_decided_by_its_end(
+    file_store: Store, open_application: Callable[..., sqlite3.Connection], end: str, *, created: bool
+) -> None:
+    application = open_application(isolation_level=None)
+    application.execute("BEGIN")
+    (first,) = file_store.submit_within(application, [a_job(unique_key="k")])
+    receipts: list[Receipt] = []
+    second = threading.Thread(target=lambda: receipts.append(submit(file_store, unique_key="k")))
+    second.start()
+
+    application.execute(end)
+
+    second.join()
+    assert [(receipt.created, receipt.id == first.id) for receipt in receipts] == [(created, not created)]
+    assert file_store.counts() == {QUEUED: 1}
 
 
 def test_the_application_gets_in_beside_a_busy_store(file_store: Store, open_application: Callable[..., sqlite3.Connection]) -> None:

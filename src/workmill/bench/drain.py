@@ -34,11 +34,12 @@ class Drain(Alike):
     processes: int = 1
     concurrency: int = 8
     payload_bytes: int = len(PAYLOAD)
+    log_level: str = "warning"
 
     @property
     def goals(self) -> Sequence[Goal]:
-        """One process has a floor; what more processes and larger payloads do is for information."""
-        if self.processes > 1 or self.payload_bytes != len(PAYLOAD):
+        """The plain drains have a floor; what more processes, larger payloads and a line of log for each job do is for information."""
+        if self.processes > 1 or self.payload_bytes != len(PAYLOAD) or self.log_level != "warning":
             return []
         floor = Goal(f"{self.handler} handlers, one process: of the ceiling's exchange", "of_ceiling", "≥", FLOORS[self.handler])
         return [floor, floor._replace(what=f"{floor.what} (goal)", bound=GOAL)] if self.handler == "sync" else [floor]
@@ -49,7 +50,7 @@ class Drain(Alike):
         with stand.store() as store:
             store.pause(QUEUE, actor="bench")
             stand.fill(store, HANDLERS[self.handler], [payload_of(self.payload_bytes)] * self.jobs)
-            with stand.workers(store, concurrency=self.concurrency, processes=self.processes):
+            with stand.workers(store, concurrency=self.concurrency, processes=self.processes, log_level=self.log_level):
                 store.resume(QUEUE, actor="bench")
                 done = stand.drained(store, self.jobs, "draining")
         held = [job.finished - job.claimed for job in done]

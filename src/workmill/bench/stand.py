@@ -130,10 +130,13 @@ class Stand:
             submit(store, type, payloads[first : first + CHUNK], **options)
 
     @contextmanager
-    def workers(self, store: Store, target: str = TARGET, *, concurrency: int, processes: int = 1) -> Iterator[subprocess.Popen[bytes]]:
-        """A real worker (with its child processes), started, registered, and stopped at the end."""
+    def workers(
+        self, store: Store, target: str = TARGET, *, concurrency: int, processes: int = 1, log_level: str = "warning"
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A real worker (with its child processes), started, registered, and stopped at the end; its log goes to a file."""
         log = self.new_file(".log")
-        command = [sys.executable, "-m", "workmill", "worker", target, "-c", str(concurrency), "-p", str(processes)]
+        options = ["-c", str(concurrency), "-p", str(processes), "--log-level", log_level]
+        command = [sys.executable, "-m", "workmill", "worker", target, *options]
         with log.open("wb") as stderr:
             environment = {**os.environ, "WORKMILL_STORE": store.url}
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr, env=environment)  # noqa: S603 - our own

@@ -10,7 +10,7 @@ from workmill.arguments import Arguments
 from workmill.client.handle import Job
 from workmill.client.link import Link, inherited_traceparent
 from workmill.client.operators import Jobs
-from workmill.client.options import Options, Template
+from workmill.client.options import Options, Template, check_give_up_on
 from workmill.domain.job import NewJob
 from workmill.domain.submission import check_key
 from workmill.registry import Handler
@@ -74,6 +74,7 @@ class Submittable(Generic[P, T]):
 
         `connection`: the caller's own connection, in whose open transaction the job is inserted: rolled back means never existed.
         """
+        check_give_up_on(options, self._handler.give_up_on)
         template = self._template.merged(options)
         key = None if "unique_key" in options else self._key
         return Submittable(self._link, self._handler, template, key, self._connection if connection is None else connection)

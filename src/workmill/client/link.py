@@ -119,6 +119,8 @@ class Link:
             pool.shutdown()
         if self._store is not None:
             self._store.close()
+        if self._url is None:
+            self._store = None
 
     @contextmanager
     def replaced(self, store: Store) -> Iterator[None]:

@@ -15,7 +15,7 @@ from workmill.client.handle import Job
 from workmill.client.link import Link, inherited_traceparent
 from workmill.client.naming import default_name
 from workmill.client.operators import Jobs, Queues, Workers
-from workmill.client.options import Options, Template
+from workmill.client.options import Options, Template, check_give_up_on
 from workmill.codec import to_json
 from workmill.config import parse_size
 from workmill.domain.errors import ConfigurationError
@@ -110,8 +110,11 @@ class Workmill:
             InvalidInput: the payload or an option breaks a rule.
 
         """
-        new = Template(type, options).new(self._payload(type, {} if payload is None else payload), inherited_traceparent())
-        return self.enqueue_many([PreparedJob(new)])[0]
+        handler, text = self.registry.get(type), to_json({} if payload is None else payload)
+        check_give_up_on(options, () if handler is None else handler.give_up_on)
+        template = Template(type, options)
+        checked = text if handler is None else handler.arguments.check(text)
+        return self.enqueue_many([PreparedJob(template.new(checked, inherited_traceparent()))])[0]
 
     def enqueue_many(self, jobs: Iterable[PreparedJob[T]], *, connection: Any = None) -> list[Job[T]]:
         """Submit jobs made by `function.job(…)` in one transaction: all or none. The handles come in the same order."""
@@ -234,11 +237,6 @@ class Workmill:
         template = Template(type_name, options)
         self.registry.add(handler)
         return JobFunction(self._link, handler, template, key)
-
-    def _payload(self, type: str, payload: Any) -> str:
-        handler = self.registry.get(type)
-        text = to_json(payload)
-        return text if handler is None else handler.arguments.check(text)
 
     def _hook(self, kind: str, hook: Any) -> Any:
         if not callable(hook) or inspect.iscoroutinefunction(hook):

@@ -77,6 +77,13 @@ class Template:
         return NewJob._make((new_id(), *self._before, payload, *self._after, self._traceparent or traceparent))
 
 
+def check_give_up_on(options: Mapping[str, Any], declared: tuple[type[BaseException], ...]) -> None:
+    """Refuse a retry whose `give_up_on` would be forgotten: classes are not stored with a job, its function's declaration has them."""
+    retry = options.get("retry")
+    if isinstance(retry, Retry) and retry.give_up_on not in {(), declared}:
+        raise InvalidInput("retry.give_up_on", "belongs to the declaration of the function, @mill.job(retry=…)")
+
+
 def _named_as_submission(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options under the names and in the units of `new_job`."""
     given = {name: value for name, value in options.items() if value is not None}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MIN_TIMEOUT: Final = 0.001
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+LATEST: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 _TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -79,7 +79,7 @@ def check_time(field: str, value: object) -> int:
 
 def check_moment(field: str, value: int) -> int:
     """Microseconds since the epoch that can be shown as a time: 1970 to 9999 in UTC."""
-    if not 0 <= value <= _LAST:
+    if not 0 <= value <= LATEST:
         raise InvalidInput(field, "must be a time from 1970 to 9999 (UTC)")
     return value
 

@@ -242,7 +242,7 @@ class Exchanger(Loop):
 
     def _hoarding(self, now: float) -> bool:
         """Whether something has waited for a slot so long that another worker should have it; looked at once in a while."""
-        if now < self._hoard_check or self._gate.shut(now):
+        if now < self._hoard_check or self._gate.shut(now) or not self._pools.crowded():
             return False
         self._hoard_check = now + HOARD / 2
         return any(run.outcome is None and not run.started and now - run.claimed_at > HOARD for run in self._ledger.held)

@@ -40,6 +40,7 @@ class Lane:
         """Let them out."""
         if self.executor is None:
             self.executor = self.pool.make(self.kind, self.pool.concurrency)
+            self.executor.resize(self.pool.concurrency)  # an order may have changed it while the executor was made
         self.executor.start(runs)
         self.out += len(runs)
 
@@ -201,6 +202,10 @@ class Pools:
     def behind(self) -> int:
         """How many are out beyond the slots: those wait in their executors, or have ended."""
         return sum(max(0, pool.out - pool.concurrency) for pool in self)
+
+    def crowded(self) -> bool:
+        """Whether a pool holds more than it has slots."""
+        return any(pool.held > pool.concurrency for pool in self)
 
     def let_out(self) -> None:
         """Let every pool let out what may start."""

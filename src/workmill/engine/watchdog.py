@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from workmill.clock import monotonic
 from workmill.engine.context import RunningJob, Stop
+from workmill.engine.handlers import Kind
 from workmill.loops import FOREVER, Loop
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
     from workmill.telemetry import Telemetry
 
-STUCK_AFTER: Final = 0.25
-"""Seconds past its deadline that a handler has to end before its outcome goes out without it."""
+STUCK_AFTER: Final[dict[Kind, float]] = {"thread": 0.25, "loop": 0.25, "isolated": 5.0}
+"""Seconds past its deadline that a handler has to end before its outcome goes out without it; an isolated one is killed before."""
 
 
 class Watchdog(Loop):
@@ -48,16 +49,16 @@ class Watchdog(Loop):
         now = monotonic()
         for run, due in self._watched.copy().items():
             if due <= now:
-                self._overdue(run, now)
+                self._overdue(run, due)
         following = min(self._watched.copy().values(), default=FOREVER)
         self._next = min(self._next, following)
         return max(0.0, self._next - monotonic())
 
-    def _overdue(self, run: RunningJob, now: float) -> None:
+    def _overdue(self, run: RunningJob, due: float) -> None:
         if run.outcome is not None:
             self.forget(run)
-        elif run.ends_at is not None and now < run.ends_at + STUCK_AFTER:
-            self._watched[run] = run.ends_at + STUCK_AFTER
+        elif due == run.ends_at:
+            self._watched[run] = due + STUCK_AFTER[run.handler.kind]
             run.stop(Stop.TIMEOUT)
             run.lane.interrupt(run)
         else:

@@ -18,11 +18,11 @@ from workmill.clock import monotonic
 from workmill.domain.errors import ConfigurationError
 from workmill.domain.limits import DEFAULT_LEASE_SECONDS, MAX_LEASE_SECONDS, MIN_LEASE_SECONDS, check_integer, check_seconds
 from workmill.domain.names import check_name
-from workmill.domain.outcome import Failed, FailureKind, Fence, Released
+from workmill.domain.outcome import Fence, Released
 from workmill.domain.worker import Hello
 from workmill.engine.context import RunningJob, Stop
 from workmill.engine.exchange import Exchanger
-from workmill.engine.executors.base import Executor, ExecutorFactory, Floor, timeout_report
+from workmill.engine.executors.base import Executor, ExecutorFactory, Floor, timed_out
 from workmill.engine.executors.loop import loop_executors
 from workmill.engine.executors.thread import ThreadExecutor
 from workmill.engine.gate import Closed, Gate
@@ -164,6 +164,8 @@ class Worker:
 
     def start(self) -> None:
         """Join the fleet and begin. What a startup hook or the store raises goes to the caller, and nothing has been started."""
+        if self._started:
+            raise RuntimeError("a worker is started once")
         for hook in self._hooks.on_startup:
             hook()
         try:
@@ -309,7 +311,7 @@ class Worker:
         frame = sys._current_frames().get(run.thread or 0)  # noqa: SLF001 - the only way to see another thread's stack
         waited, ran = run.times(monotonic())
         where = "" if frame is None else stack(frame)
-        run.overdue = Failed(run.fence, FailureKind.TIMEOUT, timeout_report(run, where), waited, ran)
+        run.overdue = timed_out(run, waited, ran, where)
         self._outbox.put(run)
 
 

@@ -6,7 +6,8 @@ import os
 import threading
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from weakref import WeakSet
 
 from workmill import clock
 from workmill.store.session import BadData
@@ -43,14 +44,13 @@ class GroupCommit(Generic[Item, Answer]):
         self._weigh = weigh
         self._heavy = HEAVY if together else 0
         self._delay = delay
-        self._process = os.getpid()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._queue: Queue[Item, Answer] = SimpleQueue()
+        _GROUPS.add(self)
 
     def put(self, item: Item) -> Future[Answer]:
         """Have the item written with others; the future has its answer once that is durable."""
-        self._begin_after_fork()
         answer: Future[Answer] = Future()
         with self._starting:
             if self._thread is None:
@@ -61,7 +61,6 @@ class GroupCommit(Generic[Item, Answer]):
 
     def close(self) -> None:
         """Write what has gathered and end the thread; a later item starts it again."""
-        self._begin_after_fork()
         with self._starting:
             thread, self._thread = self._thread, None
             queue, self._queue = self._queue, SimpleQueue()
@@ -69,11 +68,10 @@ class GroupCommit(Generic[Item, Answer]):
             queue.put(None)
             thread.join()
 
-    def _begin_after_fork(self) -> None:
-        """In a forked child: the thread, and what had gathered, are the parent's."""
-        if self._process != os.getpid():
-            self._process, self._starting = os.getpid(), threading.Lock()
-            self._thread, self._queue = None, SimpleQueue()
+    def forget(self) -> None:
+        """Begin anew, as a forked child must: the thread, and what had gathered, are its parent's."""
+        self._starting = threading.Lock()
+        self._thread, self._queue = None, SimpleQueue()
 
     def _run(self, queue: Queue[Item, Answer]) -> None:
         """Until the end mark: wait for one, take all that is there, write."""
@@ -106,3 +104,15 @@ class GroupCommit(Generic[Item, Answer]):
         else:
             for (_, answer), value in zip(group, answers, strict=True):
                 answer.set_result(value)
+
+
+_GROUPS: Final[WeakSet[GroupCommit[Any, Any]]] = WeakSet()
+
+
+def _forget_all() -> None:
+    for group in list(_GROUPS):
+        group.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

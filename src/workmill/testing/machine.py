@@ -54,21 +54,10 @@ options = st.fixed_dictionaries(
 )
 submissions = st.lists(st.tuples(st.sampled_from(TYPES), options), min_size=1, max_size=4)
 endings = st.sampled_from(
-    (
-        ("succeeded", {}),
-        ("succeeded", {}),
-        ("failed", {}),
-        ("failed", {"kind": FailureKind.TIMEOUT}),
-        ("failed", {"final": True}),
-        ("failed", {"retry_in": 0.0}),
-        ("failed", {"retry_in": 7.5}),
-        ("released", {"reason": ReleaseReason.SHUTDOWN}),
-        ("released", {"reason": ReleaseReason.SNOOZE, "delay": 0.0}),
-        ("released", {"reason": ReleaseReason.SNOOZE, "delay": 4.0}),
-        ("released", {"reason": ReleaseReason.UNKNOWN_TYPE}),
-        ("released", {"reason": ReleaseReason.UNKNOWN_TYPE}),
-        ("released", {"reason": ReleaseReason.CANCELLED}),
-    )
+    [("succeeded", {})] * 2
+    + [("failed", given) for given in ({}, {"kind": FailureKind.TIMEOUT}, {"final": True}, {"retry_in": 0.0}, {"retry_in": 7.5})]
+    + [("released", {"reason": reason}) for reason in (ReleaseReason.SHUTDOWN, ReleaseReason.CANCELLED, ReleaseReason.UNKNOWN_TYPE)]
+    + [("released", {"reason": ReleaseReason.SNOOZE, "delay": delay}) for delay in (0.0, 4.0)]
 )
 
 
@@ -200,7 +189,7 @@ class StoreMachine(RuleBasedStateMachine):
             getattr(self.store, what)(worker, actor="test")
             self.model.workers[worker].draining = what == "drain"
 
-    @precondition(workers)
+    @precondition(lambda self: self.workers() != [])
     @rule(data=st.data(), wants=st.sampled_from(WANTS))
     def claim_some(self, data: st.DataObject, wants: Wants) -> None:
         self.claim(data.draw(st.sampled_from(self.workers())), wants)
@@ -255,7 +244,7 @@ class StoreMachine(RuleBasedStateMachine):
             fence = Fence(job.new.id, job.lease - 1 if worker == job.worker else job.lease)
             self.saw(refused=self.report(worker, [outcome_of(fence, ending)]) == [False])
 
-    @precondition(lambda self: self.reported)
+    @precondition(lambda self: self.reported != [])
     @rule(data=st.data())
     def report_again(self, data: st.DataObject) -> None:
         worker, outcome = data.draw(st.sampled_from(self.reported[-5:]))
@@ -281,7 +270,7 @@ class StoreMachine(RuleBasedStateMachine):
     def turn(self) -> None:
         assert self.store.win_turn(1) == self.model.turn(SECOND)
 
-    @precondition(running)
+    @precondition(lambda self: self.running() != [])
     @rule(beating=st.booleans())
     def fall_silent(self, beating: bool) -> None:  # noqa: FBT001 - drawn
         self.silence(beating=beating)
@@ -342,7 +331,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Operators
 
-    @precondition(ids)
+    @precondition(lambda self: self.ids() != [])
     @rule(
         data=st.data(),
         verb=st.sampled_from(("cancel", "revive", "revive", "revive", "discard", "reschedule")),

@@ -101,7 +101,7 @@ class Model:
     now: Callable[[], int]
     jobs: dict[str, ModelJob] = field(default_factory=dict)
     workers: dict[str, ModelWorker] = field(default_factory=dict)
-    known_until: Counter[str] = field(default_factory=Counter)
+    known_until: dict[str, int] = field(default_factory=dict)
     """When a type was last known to a worker that is gone now."""
     paused: set[str] = field(default_factory=set)
     limits: dict[str, int] = field(default_factory=dict)
@@ -172,8 +172,9 @@ class Model:
 
     def _gone(self, worker: str, seen_at: int | None = None) -> None:
         known = self.workers.pop(worker, None)
-        for type in known.types if known else ():
-            self.known_until[type] = max(self.known_until[type], known.seen_at if seen_at is None else seen_at)
+        if known:
+            until = known.seen_at if seen_at is None else seen_at
+            self.known_until.update({type: max(until, self.known_until.get(type, 0)) for type in known.types})
 
     # Claims
 
@@ -185,7 +186,7 @@ class Model:
         asked = dict(queues) or {job.new.queue: anywhere for job in self.jobs.values()}
         room = {queue: self._room(queue, wanted) for queue, wanted in asked.items()}
         candidates = sorted(self._candidates(worker, known, room), key=lambda job: job.order)
-        chosen = []
+        chosen: list[ModelJob] = []
         for job in candidates:
             if room[job.new.queue] > 0 and (queues or len(chosen) < anywhere):
                 room[job.new.queue] -= 1

@@ -91,7 +91,7 @@ def returned(run: RunningJob, result: str | None, now: float) -> Outcome:
     claimed, started = run.claimed, run.started
     waited, ran = int((started - run.claimed_at) * SECOND), int((now - started) * SECOND)
     if run.ends_at is not None and now > run.ends_at:
-        return Failed(run.fence, FailureKind.TIMEOUT, timeout_report(run), waited, ran)
+        return timed_out(run, waited, ran)
     return Succeeded(Fence(claimed.id, claimed.lease), result, waited, ran)
 
 
@@ -102,7 +102,7 @@ def raised(run: RunningJob, error: BaseException, now: float) -> Outcome:
     reason = run.stopping or (Stop.TIMEOUT if run.ends_at is not None and now > run.ends_at else None)
     match error:
         case JobCancelled() | CancelledError() if reason is Stop.TIMEOUT:
-            return Failed(run.fence, FailureKind.TIMEOUT, timeout_report(run, told.traceback), waited, ran)
+            return timed_out(run, waited, ran, told.traceback)
         case JobCancelled() | CancelledError() if reason is not None:
             given_back = ReleaseReason.CANCELLED if reason is Stop.CANCELLED else ReleaseReason.SHUTDOWN
             return Released(run.fence, given_back, waited=waited, ran=ran)
@@ -113,9 +113,11 @@ def raised(run: RunningJob, error: BaseException, now: float) -> Outcome:
     return Failed(run.fence, kind, told, waited, ran, retry_in, _is_final(run, error))
 
 
-def timeout_report(run: RunningJob, traceback: str = "") -> ErrorReport:
-    """How a timeout is told."""
-    return ErrorReport("TimeoutError", f"ran longer than its timeout of {run.claimed.timeout:g} s", traceback)
+def timed_out(run: RunningJob, waited: int, ran: int, traceback: str = "") -> Failed:
+    """The outcome of a run that was over its timeout, told as a `TimeoutError`."""
+    told = ErrorReport("TimeoutError", f"ran longer than its timeout of {run.claimed.timeout:g} s", traceback)
+    final = issubclass(TimeoutError, run.handler.give_up_on)
+    return Failed(run.fence, FailureKind.TIMEOUT, told, waited, ran, final=final)
 
 
 def _is_final(run: RunningJob, error: BaseException) -> bool:

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -28,6 +28,9 @@ from workmill.telemetry import log_form
 
 if TYPE_CHECKING:
     from workmill.engine.context import RunningJob, Stop
+
+GUARD_SECONDS: Final = 0.5
+"""Seconds that the guard has to end when it is let go."""
 
 
 class Child:
@@ -184,7 +187,12 @@ class Guard:
 
     def close(self) -> None:
         """Let it go, with nobody left to kill."""
-        if self._process is not None:
+        if self._process is None:
+            return
+        try:
+            self._process.communicate(timeout=GUARD_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
             self._process.communicate()
 
     def _tell(self, line: str) -> None:

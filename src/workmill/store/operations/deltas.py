@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from workmill.domain.histogram import Histogram, merge, tally
 from workmill.domain.limits import SECOND
@@ -72,9 +73,9 @@ class Deltas:
 
 def encode(histogram: Histogram) -> str:
     """The text a store keeps."""
-    return json.dumps(histogram)
+    return msgspec.json.encode(histogram).decode()
 
 
 def decode(text: str) -> Histogram:
     """The inverse of `encode`."""
-    return {int(index): count for index, count in json.loads(text).items()}
+    return msgspec.json.decode(text, type=Histogram)

@@ -20,6 +20,7 @@ from workmill.store.session import BadData, Operations
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from workmill.domain.job import Claimed
     from workmill.domain.outcome import Fence, Outcome, Verdict
     from workmill.store.session import Session
 
@@ -69,13 +70,15 @@ class Exchanging(Operations):
             verdicts = Recorder(session, worker_id, deltas, spread).record(outcomes) if outcomes else []
             if listed is not None:
                 _renew(session, worker_id, worker, listed)
-            rules = read_rules(session)
-            claimer = Claimer(session, worker_id, worker.types, rules)
-            claimed = claimer.claim(wants, deltas) if wants and worker.state == WorkerState.RUNNING else []
+            claimed: list[Claimed] = []
+            rules, overdue = read_rules(session), False
+            if wants and worker.state == WorkerState.RUNNING:
+                claimer = Claimer(session, worker_id, worker.types, rules)
+                claimed, overdue = claimer.claim(wants, deltas), claimer.overdue
             deltas.append(session)
             if outcomes:
                 session.announce()
-        return Exchange(tuple(verdicts), tuple(claimed), paused=rules.paused, limited=frozenset(rules.limits)), claimer.overdue
+        return Exchange(tuple(verdicts), tuple(claimed), paused=rules.paused, limited=frozenset(rules.limits)), overdue
 
     def _record_halves(self, worker_id: str, outcomes: Sequence[Outcome], error: BadData) -> list[Verdict]:
         """The outcomes of a batch that failed on some outcome's data: that one becomes a failure that says so, the others are recorded."""

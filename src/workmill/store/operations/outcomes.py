@@ -196,7 +196,7 @@ def _failed(run: Run, outcome: Failed, now: int, spread: float) -> End:
 def _released(run: Run, outcome: Released, now: int) -> End:
     aside = outcome.reason is ReleaseReason.UNKNOWN_TYPE and not run.cancelling
     snoozed = outcome.reason is ReleaseReason.SNOOZE
-    delay = 0 if aside else microseconds(min(max(outcome.delay, 0.0), MAX_SECONDS))
+    delay = 0 if aside else microseconds(min(max(0.0, outcome.delay), MAX_SECONDS))
     state = after_release(cancelling=bool(run.cancelling), delay=delay)
     moved = (delay or snoozed) and not run.cancelling  # what was given back unasked keeps its place, and what has ended its time
     run_at = now + delay if moved else run.run_at

@@ -14,6 +14,7 @@ from workmill.domain.names import RESERVED
 from workmill.domain.payload import check_storable
 from workmill.domain.queue import AuditEntry, Queue, QueueStats
 from workmill.domain.states import State
+from workmill.domain.submission import LATEST
 from workmill.domain.worker import Worker, WorkerState
 from workmill.store.operations import audit, stats
 from workmill.store.operations.rows import JobRow, moment
@@ -30,6 +31,11 @@ MOST_ASIDE: Final = 10_000
 """Jobs set aside are counted as far as this; all other counts are maintained."""
 LONGEST_WINDOW: Final = stats.HOURS_KEPT / SECOND
 VIOLATIONS_SHOWN: Final = 100
+UNREADABLE: Final = "unreadable_row"
+TIMES: Final[dict[str, Any]] = {"created_at": 0, "run_at": 0} | dict.fromkeys(
+    ("expires_at", "claimed_at", "started_at", "finished_at", "cancel_requested_at")
+)
+"""The times of a row, and what is shown instead of one that is none."""
 
 
 class Reads(Operations):
@@ -41,7 +47,7 @@ class Reads(Operations):
             row = session.row("read_job", id=job_id)
         if row is None:
             raise NotFound("job", job_id)
-        return JobRow(*row).job()
+        return _job(row)
 
     def jobs(self, selection: Selection, *, limit: int = 50, cursor: str | None = None) -> Page:
         check_selection(selection)
@@ -49,7 +55,7 @@ class Reads(Operations):
         with self._database.read() as session:
             ids, following = find(session, selection, limit, cursor)
             rows = session.each("read_jobs", [(job_id,) for job_id in ids])
-        jobs = [JobRow(*row).job() for row in rows]
+        jobs = map(_job, rows)
         return Page(tuple(sorted(jobs, key=lambda job: job.id, reverse=True)), following)
 
     def endings(self, ids: Sequence[str]) -> dict[str, State]:
@@ -99,6 +105,20 @@ class Reads(Operations):
     def describe(self) -> Mapping[str, Any]:
         with self._database.read() as session:
             return dict(session.rows("describe"))
+
+
+def _job(row: tuple[Any, ...]) -> Job:
+    """The job of a row; of an odd row what can be shown, marked by its error."""
+    read = JobRow(*row)
+    try:
+        return read.job()
+    except (TypeError, ValueError, OverflowError) as problem:
+        hidden: dict[str, Any] = {name: instead for name, instead in TIMES.items() if not _is_time(getattr(read, name))}
+        return read._replace(tags=None, progress=None, error_class=UNREADABLE, error=str(problem), **hidden).job()
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= LATEST
 
 
 def _queues(session: Session) -> list[Queue]:

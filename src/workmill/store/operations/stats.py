@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from workmill.domain.histogram import Histogram, merge, quantile
+from workmill.domain.histogram import Histogram, quantile
 from workmill.domain.limits import SECOND
 from workmill.domain.queue import Distribution, QueueStats
 from workmill.store.operations.deltas import MINUTE, Figures, decode, encode
@@ -78,8 +78,9 @@ def _merge(total: Figures, figures: Sequence[Any]) -> None:
     total.succeeded += succeeded
     total.failed += failed
     total.dead += dead
-    total.waited = merge([total.waited, decode(waited)])
-    total.ran = merge([total.ran, decode(ran)])
+    for histogram, more in ((total.waited, waited), (total.ran, ran)):
+        for index, samples in decode(more).items():
+            histogram[index] = histogram.get(index, 0) + samples
     total.waited_max = max(total.waited_max, waited_max)
     total.ran_max = max(total.ran_max, ran_max)
 

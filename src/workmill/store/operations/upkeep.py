@@ -66,12 +66,18 @@ class Keeping(Operations):
         return self._apply(ids, _prune)
 
     def fold(self, limit: int = 10 * UPKEEP_BATCH) -> int:
+        folded = 0
+        while folded < limit and self._is_behind():
+            with self._database.write() as session:
+                more = stats.fold(session, min(limit - folded, UPKEEP_BATCH))
+            if not more:  # it rolled up, or forgot
+                break
+            folded += more
+        return folded
+
+    def _is_behind(self) -> bool:
         with self._database.read() as session:
-            idle = not stats.anything_to_fold(session)
-        if idle:
-            return 0
-        with self._database.write() as session:
-            return stats.fold(session, limit)
+            return stats.anything_to_fold(session)
 
     def _find(self, name: str, **parameters: Any) -> list[str]:
         with self._database.read() as session:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ACTIVE_SECONDS: Final = 0.005
-IDLE_SECONDS: Final = 0.025
+IDLE_SECONDS: Final = 0.035
 ACTIVE_FOR: Final = 1.0
 """How long after a change to look often: a busy store is answered sooner, and an idle process sleeps."""
 log = logging.getLogger(__name__)

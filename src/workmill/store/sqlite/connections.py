@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from workmill import clock
-from workmill.domain.errors import StoreError, StoreFailure, StoreUnavailable
+from workmill.domain.errors import StoreError, StoreFailure, StoreNotReady, StoreUnavailable
 from workmill.store.sqlite import schema
 from workmill.store.sqlite.session import translate
 from workmill.store.sqlite.turnstile import Turnstile
@@ -17,6 +17,8 @@ from workmill.store.sqlite.turnstile import Turnstile
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+OLDEST: Final = (3, 35)
+"""The first with RETURNING."""
 STATEMENTS: Final = 512
 """Prepared statements kept: a set-based one is another for each number of rows up to `session.MOST_ROWS`."""
 SETTINGS: Final = ("synchronous=FULL", "temp_store=MEMORY", "journal_size_limit=67108864")
@@ -58,6 +60,8 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
         self._watch: sqlite3.Connection | None = None
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise StoreNotReady(f"SQLite {'.'.join(map(str, OLDEST))} or newer is needed (this Python has {sqlite3.sqlite_version})")
         try:
             self.turnstile = Turnstile(path, busy_seconds, warn_of_company)
         except OSError as error:

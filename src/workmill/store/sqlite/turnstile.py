@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+from weakref import finalize
 
 from workmill import clock
 from workmill.domain.errors import StoreUnavailable
@@ -23,35 +25,40 @@ LONGEST_PAUSE: Final = 0.002
 
 
 class FileLock:
-    """A lock between processes, taken by polling: with a gate before it, whoever polls is next all the same."""
+    """A lock between processes, taken by polling: with a gate before it, whoever polls is next all the same.
+
+    It is a courtesy, not a guard: where the system has no such locks, or nobody gives it up, its caller goes on without it.
+    """
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._file = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)
+        self.close = finalize(self, os.close, self._file)
 
     def acquire(self, patience: float, on_contention: Callable[[], None]) -> None:
-        """Wait for the lock. It is a courtesy, not a guard, so after `patience` seconds the caller goes on without it."""
-        if self._try():
+        """Wait for the lock, at most `patience` seconds."""
+        if self.try_acquire():
             return
         on_contention()
         pause, until = FIRST_PAUSE, clock.monotonic() + patience
         while clock.monotonic() < until:
             clock.sleep(pause)
-            if self._try():
+            if self.try_acquire():
                 return
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def release(self) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        os.close(self._file)
-
-    def _try(self) -> bool:
+    def try_acquire(self) -> bool:
+        """Take the lock if it is free; False when another has it."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError:  # no locks on this file system
+            return True
         return True
+
+    def release(self) -> None:
+        with suppress(OSError):
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 class Turnstile:

@@ -167,6 +167,13 @@ class Claiming:
         assert store.job(overdue.id).state is State.EXPIRED
         settle(store)
 
+    def test_a_claim_looks_past_a_thousand_that_are_overdue(self, store: Store, clock: MovableClock) -> None:
+        submit_many(store, 990, expires_in=5, priority=9)
+        live = submit(store)
+        clock.advance(6)
+
+        assert ids(claim(store, join(store), 10)) == [live.id]
+
     def test_however_many_are_overdue_those_behind_them_are_reached(self, store: Store, clock: MovableClock) -> None:
         submit_many(store, 2_500, expires_in=5, priority=9)
         live = submit(store)
@@ -177,6 +184,18 @@ class Claiming:
 
         assert taken == [live.id]
         assert store.counts()["default", State.EXPIRED] == 2_500
+
+    def test_who_runs_a_suspect_gets_no_other_until_its_outcome_is_in(self, store: Store, clock: MovableClock) -> None:
+        submit_many(store, 3)
+        crash(store, clock, held=3)
+        store.promote()
+        worker = join(store)
+
+        (suspect,) = claim(store, worker, 10)
+        assert (suspect.suspect, claim(store, worker, 10), claim(store, worker, 10, None)) == (1, [], [])
+
+        report(store, worker, succeeded(suspect))
+        assert len(claim(store, worker, 10)) == 1
 
     def test_all_queues_leave_out_those_that_are_ours(self, store: Store) -> None:
         own = a_job()._replace(queue="workmill.webhooks", priority=100)

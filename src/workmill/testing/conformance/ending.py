@@ -258,7 +258,7 @@ class Releasing:
         (attempt,) = store.history(run.id).attempts
         assert (attempt.kind, attempt.error_class, attempt.message) == ("released", "snooze", "not yet")
 
-    @pytest.mark.parametrize("delay", [-1.0, 1e9, float("inf")])
+    @pytest.mark.parametrize("delay", [-1.0, 1e9, float("inf"), float("nan")])
     def test_a_delay_out_of_bounds_is_clamped(self, store: Store, delay: float) -> None:
         submit(store)
         worker = join(store)

@@ -21,7 +21,7 @@ SELECT job.id,
     (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
     AND (job.queue = :queue OR :queue IS NULL AND substr(job.queue, 1, 9) <> 'workmill.')
     AND (:type IS NULL OR job.type = :type)
-    AND (:tag IS NULL OR :tag IN (SELECT value FROM json_each(job.tags)))
+    AND (:tag IS NULL OR instr(job.tags, '"' || :tag || '"') > 0) -- a tag needs no escapes, and what is no JSON breaks nothing
     AND (:unique_key IS NULL OR job.unique_key = :unique_key)
     AND (:error_class IS NULL OR job.error_class = :error_class)
     AND (:worker_id IS NULL OR job.worker_id = :worker_id)

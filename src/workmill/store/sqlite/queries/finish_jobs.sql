@@ -6,4 +6,4 @@ SET state = 'succeeded', result = given.result, finished_at = :now, started_at =
 FROM given
 WHERE workmill_jobs.id = given.id AND workmill_jobs.lease = given.lease
   AND +workmill_jobs.worker_id = :worker AND +workmill_jobs.state = 'running'
-RETURNING id, queue, type, claimed_at - run_at
+RETURNING id, queue, type, coalesce(claimed_at - run_at, 0)
