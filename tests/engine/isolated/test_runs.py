@@ -217,7 +217,7 @@ def test_two_hundred_runs_leave_descriptors_threads_and_processes_as_they_were(i
         process = psutil.Process()
         return process.num_fds(), process.num_threads(), len(process.children(recursive=True)), sorted(family)
 
-    kinds = ["pid", "loop", "about", "raise"]
+    kinds = ["pid", "log", "about", "raise"]
     for _ in range(20):
         isolation.executor.start([isolation.run(kind, kind="value") if kind == "raise" else isolation.run(kind) for kind in kinds])
     for _ in range(80):

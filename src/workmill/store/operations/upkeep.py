@@ -6,8 +6,7 @@ A row whose data stops a batch is found by halving the batch; it is buried with 
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from workmill.domain.limits import SECOND, UNKNOWN_TYPE_SECONDS, check_seconds, microseconds
 from workmill.domain.states import FINAL, WAITING, State
@@ -28,6 +27,8 @@ LONGEST_TICK: Final = 2 * SECOND
 """The most that one turn moves the lease clock."""
 GONE_WORKER: Final = 2 * 86_400 * SECOND
 """How long the row of a worker that is gone is kept for the history that names it."""
+LONGEST_RETENTION: Final = 1_000 * 366 * 86_400.0
+"""Seconds; what stays longer stays for ever."""
 UNMOVABLE: Final = "unmovable"
 PROMOTABLE: Final = sources(Event.PROMOTE)
 
@@ -41,28 +42,25 @@ class Keeping(Operations):
             return session.row("win_turn", interval=step, most=LONGEST_TICK) is not None
 
     def promote(self, limit: int = UPKEEP_BATCH) -> int:
-        return self._apply(self._find("due_jobs", limit=limit), _promote)
+        return self._apply(self._find("due_jobs", limit), _promote)
 
     def rescue(self, limit: int = UPKEEP_BATCH) -> int:
-        lapsed = self._find("lapsed_workers", limit=limit)
+        lapsed = self._find("lapsed_workers", limit)
         if lapsed:
             with self._database.write() as session:
                 session.each("end_workers", [(worker_id,) for worker_id in lapsed])
-        return self._apply(self._find("lost_jobs", limit=limit), losses.take_back)
+        return self._apply(self._find("lost_jobs", limit), losses.take_back)
 
     def expire(self, limit: int = UPKEEP_BATCH) -> int:
-        return self._apply(self._find("overdue_jobs", limit=limit), _expire)
+        return self._apply(self._find("overdue_jobs", limit), _expire)
 
     def bury(self, limit: int = UPKEEP_BATCH) -> int:
-        with self._database.read() as session:
-            found = session.rows("unknown_jobs", cutoff=session.now - microseconds(UNKNOWN_TYPE_SECONDS), limit=limit)
-        reason = "no worker has known this type for 24 hours"
-        return self._apply([row[0] for row in found], partial(_bury, UNKNOWN_TYPE, reason))
+        return self._apply(self._find("unknown_jobs", limit, age=microseconds(UNKNOWN_TYPE_SECONDS)), _bury_unknown)
 
     def prune(self, retain: float | None, retain_dead: float | None, limit: int = UPKEEP_BATCH) -> int:
         ids = self._ended("finished_jobs", "retain", retain, limit)
         ids += self._ended("died_jobs", "retain_dead", retain_dead, limit - len(ids))
-        self._forget_workers()
+        self._forget_workers(limit)
         return self._apply(ids, _prune)
 
     def fold(self, limit: int = 10 * UPKEEP_BATCH) -> int:
@@ -79,23 +77,21 @@ class Keeping(Operations):
         with self._database.read() as session:
             return stats.anything_to_fold(session)
 
-    def _find(self, name: str, **parameters: Any) -> list[str]:
+    def _find(self, name: str, limit: int, *, age: int = 0) -> list[str]:
+        """Up to `limit` ids that a statement finds; it may ask for what is from before `cutoff`, so long ago."""
         with self._database.read() as session:
-            return [row[0] for row in session.rows(name, **parameters)]
+            return [row[0] for row in session.rows(name, limit=limit, cutoff=session.now - age)]
 
     def _ended(self, name: str, field: str, retain: float | None, limit: int) -> list[str]:
         if retain is None:
             return []
-        age = microseconds(check_seconds(field, retain, high=float("inf")))
-        with self._database.read() as session:
-            return [row[0] for row in session.rows(name, cutoff=session.now - age, limit=limit)]
+        return self._find(name, limit, age=microseconds(check_seconds(field, retain, high=LONGEST_RETENTION)))
 
-    def _forget_workers(self) -> None:
-        with self._database.read() as session:
-            forgotten = session.rows("forgotten_workers", cutoff=session.now - GONE_WORKER)
+    def _forget_workers(self, limit: int) -> None:
+        forgotten = self._find("forgotten_workers", limit, age=GONE_WORKER)
         if forgotten:
             with self._database.write() as session:
-                session.each("forget_workers", forgotten)
+                session.each("forget_workers", [(worker_id,) for worker_id in forgotten])
 
     def _apply(self, ids: Sequence[str], step: Callable[[Session, Sequence[str]], int]) -> int:
         if not ids:
@@ -141,6 +137,11 @@ def _count(session: Session, rows: Sequence[Row], state: State | None) -> int:
     if rows and state is not None:
         session.announce()
     return len(rows)
+
+
+def _bury_unknown(session: Session, ids: Sequence[str]) -> int:
+    unknown = [row.id for row in lock(session, ids) if row.aside == UNKNOWN_TYPE]
+    return _bury(UNKNOWN_TYPE, "no worker has known this type for 24 hours", session, unknown)
 
 
 def _bury(error_class: str, reason: str, session: Session, ids: Sequence[str]) -> int:

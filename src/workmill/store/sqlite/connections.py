@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
+from weakref import finalize
 
 from workmill import clock
 from workmill.domain.errors import StoreError, StoreFailure, StoreNotReady, StoreUnavailable
@@ -48,6 +49,12 @@ def named(error: sqlite3.Error, path: str | None) -> StoreError:
     return type(translate(error))(f"cannot open {path}: {error}")
 
 
+def close_each(connections: list[sqlite3.Connection]) -> None:
+    """Close all of them, and let go of them."""
+    while connections:
+        connections.pop().close()
+
+
 class Connections:
     """Opened at once, with the schema brought up to date; closed once. `closed`: whoever comes now must open anew."""
 
@@ -58,6 +65,8 @@ class Connections:
         self._lent = 0
         self._withheld = self.closed = False
         self._writer: sqlite3.Connection | None = None
+        self._all: list[sqlite3.Connection] = []
+        finalize(self, close_each, self._all).atexit = False  # a store that is dropped is closed
         self._idle: list[sqlite3.Connection] = []
         self._watch: sqlite3.Connection | None = None
         if sqlite3.sqlite_version_info < OLDEST:
@@ -123,9 +132,7 @@ class Connections:
 
     def _close(self) -> None:
         self.closed = True
-        for connection in (*self._idle, self._watch, self._writer):
-            if connection is not None:
-                connection.close()
+        close_each(self._all)
         self.turnstile.close()
 
     @contextmanager
@@ -163,11 +170,11 @@ class Connections:
             check_same_thread=False,
             cached_statements=STATEMENTS,
         )
+        self._all.append(connection)
         try:
             for setting in (*SETTINGS, "query_only=ON") if reading else SETTINGS:
                 connection.execute(f"PRAGMA {setting}")
         except sqlite3.Error as error:
-            connection.close()
             raise named(error, self._path) from error
         return connection
 

@@ -157,6 +157,17 @@ class Reviving:
         job = store.job(receipt.id)
         assert (job.state, job.losses, job.suspect, job.aside) == (State.QUEUED, 0, False, None)
 
+    def test_a_suspect_that_was_cancelled_comes_back_without_suspicion(self, store: Store, clock: MovableClock) -> None:
+        receipt = submit(store)
+        crash(store, clock, held=1)
+        store.promote()
+        store.cancel(only(receipt.id), actor=ACTOR)
+
+        store.revive(only(receipt.id), actor=ACTOR)
+
+        job = store.job(receipt.id)
+        assert (job.state, job.suspect, job.aside) == (State.QUEUED, False, None)
+
     def test_what_lives_or_has_succeeded_is_skipped(self, store: Store) -> None:
         done, waiting = a_succeeded_job(store), submit(store)
 

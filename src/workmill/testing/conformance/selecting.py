@@ -220,8 +220,9 @@ class Setting:
         store.limit("default", 2, actor=ACTOR)
         store.pause("default", actor=ACTOR)
         store.limit("default", 3, actor=ACTOR)
-        store.resume("default", actor=ACTOR)
 
+        assert [(queue.paused, queue.limit) for queue in store.queues()] == [(True, 3)]
+        store.resume("default", actor=ACTOR)
         assert [(queue.paused, queue.limit) for queue in store.queues()] == [(False, 3)]
 
     def test_a_draining_worker_claims_nothing_until_it_is_told_to_go_on(self, store: Store, clock: MovableClock) -> None:

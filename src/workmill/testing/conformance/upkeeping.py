@@ -79,6 +79,16 @@ class Turning:
         assert store.rescue() == 0
         assert beat(store, clock, worker, [run]).lost == ()
 
+    def test_a_clock_that_steps_back_prolongs_no_lease(self, store: Store, clock: MovableClock) -> None:
+        submit(store)
+        claim_one(store, join(store))
+        pass_time(store, clock, 5)
+
+        clock.advance(-3_600)
+        pass_time(store, clock, int(LEASE))
+
+        assert store.rescue() == 1
+
     def test_a_store_that_was_away_for_three_leases_costs_no_worker_its_jobs(self, store: Store, clock: MovableClock) -> None:
         submit(store)
         worker = join(store)

@@ -2,4 +2,4 @@
 SELECT id FROM workmill_workers worker
 WHERE state = 'gone' AND seen_at < :cutoff
   AND NOT EXISTS (SELECT 1 FROM workmill_jobs job WHERE job.state = 'running' AND job.worker_id = worker.id)
-LIMIT 1000
+LIMIT :limit
