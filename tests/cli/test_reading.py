@@ -198,6 +198,6 @@ def test_the_audit_tells_who_did_what(workmill: Workmill, submit: Submit) -> Non
 def test_a_store_without_anything_says_so_in_words(workmill: Workmill, store: Store) -> None:
     assert workmill("jobs", "list").stdout == "No job matches.\n"
     assert workmill("queues", "list").stdout == "There are no queues yet: one appears with its first job.\n"
-    assert workmill("workers", "list").stdout == "No worker is running. Start one: workmill worker\n"
+    assert workmill("workers", "list").stdout == "No worker is running. Start one: workmill worker TARGET\n"
     assert workmill("audit").stdout == "Nobody has done anything yet.\n"
     assert answer(workmill, "jobs", "list") == {"jobs": [], "next": None}

@@ -142,9 +142,9 @@ class Shop:
         return worker
 
     @staticmethod
-    def until(condition: Callable[[], Any]) -> Any:
+    def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
         """Wait until it holds, and return what it returned."""
-        return until(condition)
+        return until(condition, seconds)
 
     def job(self, job_id: str) -> Job:
         return self.store.job(job_id)

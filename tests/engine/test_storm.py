@@ -114,7 +114,7 @@ def test_after_a_storm_everything_ends_and_no_slot_is_lost(shop: Any, rng: rando
     workers = [shop.start(beside=(Keeper(shop.store, shop.telemetry),), **options) for _ in range(2)]
     jobs: list[str] = []
 
-    for _ in range(rounds(40, soak=4_000)):
+    for _ in range(rounds(40, soak=1_000)):
         kind = rng.choice(TYPES)
         timeout = {"slow": 0.05, "heed": 0.02}.get(kind) if rng.random() < 0.5 else None
         jobs += shop.submit(rng.randint(5, 20), kind, timeout=timeout, max_attempts=3, max_losses=1_000, backoff=[0])
@@ -123,7 +123,7 @@ def test_after_a_storm_everything_ends_and_no_slot_is_lost(shop: Any, rng: rando
     shop.faults.break_after.clear()
     shop.handler(lambda _payload: effects.append(current_job().id), name="unknown")
     workers.append(shop.start(beside=(Keeper(shop.store, shop.telemetry),), **options))
-    shop.wait_for(jobs)
+    shop.until(lambda: len(shop.store.endings(jobs)) == len(jobs), 20.0 + len(jobs) / 20)
     shop.until(lambda: all(worker.held == () and worker.stats().stuck == 0 for worker in workers))
 
     ends = shop.store.endings(jobs)

@@ -2,13 +2,15 @@
 
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
-from workmill.domain.states import State
 from workmill.store import statements
 from workmill.store.base import Store
+from workmill.store.open import open_store
+from workmill.testing.factories import a_job, claim, join, report, succeeded
 
 STATEMENTS = statements.load("workmill.store.sqlite")
 BY_ID = "sqlite_autoindex_workmill_jobs_1 (id=?)"
@@ -39,18 +41,27 @@ INDEXES = {
 SORTLESS = ["claim_first", "list_claimable", "list_apart", "finish_jobs", "claim_given", "held_runs", "trim_attempts"]
 
 
-@pytest.fixture(params=["fresh", "analysed when small", "analysed when large", "grown after it was analysed"])
-def database(request: pytest.FixtureRequest, file_store: Store, sql: sqlite3.Connection, plant: Callable[..., str]) -> sqlite3.Connection:
-    sizes = {"fresh": [], "analysed when small": [1], "analysed when large": [2_000], "grown after it was analysed": [1, 2_000]}
-    for size in sizes[request.param]:
-        sql.execute("BEGIN")
-        for number in range(size):
-            state = [State.SUCCEEDED, State.RUNNING, State.QUEUED, State.SUCCEEDED][number % 4]
-            plant(state, worker_id=f"w{number % 7}" if state is State.RUNNING else None, queue=f"q{number % 3}")
-        sql.execute("COMMIT")
-        if size == sizes[request.param][0]:
-            sql.execute("ANALYZE")
-    return sql
+@pytest.fixture(scope="module", params=["fresh", "analysed when small", "analysed when large", "grown after it was analysed"])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    path = tmp_path_factory.mktemp("plans") / "store.db"
+    with closing(open_store(f"sqlite:///{path}")) as store, closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        store.counts()
+        if request.param in {"analysed when small", "grown after it was analysed"}:
+            grow(store, 4)
+            connection.execute("ANALYZE")
+        if request.param in {"analysed when large", "grown after it was analysed"}:
+            grow(store, 2_000)
+        if request.param == "analysed when large":
+            connection.execute("ANALYZE")
+        yield connection
+
+
+def grow(store: Store, jobs: int) -> None:
+    """A quarter succeeded, a quarter running, half queued, in three queues."""
+    store.submit([a_job(queue=f"q{number % 3}") for number in range(jobs)])
+    worker = join(store)
+    report(store, worker, *[succeeded(run) for run in claim(store, worker, jobs // 4, None)])
+    claim(store, worker, jobs // 4, None)
 
 
 def plan(database: sqlite3.Connection, name: str) -> list[str]:

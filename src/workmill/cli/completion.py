@@ -14,13 +14,13 @@ SHELLS: Final = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    r"""Print the script that completes commands, options and values in SHELL.
+    """Print the script that completes commands, options and values in SHELL.
 
     \b
-      eval "$(workmill completion bash)"                                    in ~/.bashrc
-      eval "$(workmill completion zsh)"                                     in ~/.zshrc
-      workmill completion fish > ~/.config/fish/completions/workmill.fish   once
-    """
+      eval "$(workmill completion bash)"     # in ~/.bashrc
+      eval "$(workmill completion zsh)"      # in ~/.zshrc
+      workmill completion fish > ~/.config/fish/completions/workmill.fish
+    """  # noqa: D301 - click reads the character, not its escape
     kind = get_completion_class(shell)
     assert kind is not None  # noqa: S101 - the choice above names only shells that click knows
     click.echo(kind(ctx.find_root().command, {}, "workmill", "_WORKMILL_COMPLETE").source())

@@ -169,7 +169,7 @@ def worked(facts: Facts) -> Iterator[Finding]:
         left = sum(queue.counts.get(state, 0) for queue in facts.queues for state in WAITING)
         severity = Severity.ERROR if left else Severity.WARNING
         what = f"no worker is running, and {waiting(left)} for one" if left else "no worker is running"
-        yield Finding(severity, "worked", what, "workmill worker")
+        yield Finding(severity, "worked", what, "workmill worker TARGET")
     elif draining == len(live):
         yield Finding(
             Severity.WARNING,

@@ -47,7 +47,7 @@ def list_workers(session: Session, gone: bool, as_json: bool) -> None:
     if as_json:
         say_json({"workers": [worker_shape(worker) for worker in found]})
     elif not found:
-        say("No worker is running. Start one: workmill worker")
+        say("No worker is running. Start one: workmill worker TARGET")
     else:
         say_table(COLUMNS, [_row(worker, now()) for worker in found])
 

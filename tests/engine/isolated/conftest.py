@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -18,6 +19,7 @@ from workmill.clock import monotonic
 from workmill.domain.job import Claimed
 from workmill.domain.outcome import Outcome
 from workmill.engine.context import RunningJob, Stop
+from workmill.engine.executors import guard
 from workmill.engine.executors.base import Floor
 from workmill.engine.executors.process import IsolatedExecutor, isolated_executors
 from workmill.engine.gate import Gate
@@ -33,6 +35,16 @@ def _gone(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+def _living(word: str) -> list[psutil.Process]:
+    """The children of this process that have this on their command line, zombies left out."""
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if word in child.cmdline():
+                found.append(child)
+    return found
 
 
 def _until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
@@ -106,7 +118,11 @@ class Isolation:
 
     def children(self) -> list[psutil.Process]:
         """The children that run jobs, the guard left out."""
-        return [child for child in psutil.Process().children() if not _gone(child.pid) and "workmill.isolated" in child.cmdline()]
+        return _living("workmill.isolated")
+
+    def guards(self) -> list[psutil.Process]:
+        """The processes that outlive this one by a moment."""
+        return _living(guard.__file__)
 
     def told(self, name: str) -> list[Event]:
         return [event for event in self.events if event.name == name]

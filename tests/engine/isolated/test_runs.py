@@ -236,9 +236,8 @@ def test_two_hundred_runs_leave_descriptors_threads_and_processes_as_they_were(i
 def test_closing_does_not_wait_for_a_guard_that_hangs(make_isolation: Callable[[str], Any]) -> None:
     isolation = make_isolation("isolated_target:mill")
     isolation.open()
-    pid = isolation.result("pid")
-    [guard] = [child for child in psutil.Process().children() if child.pid != pid]
-    guard.suspend()
+    isolation.result("pid")
+    isolation.guards()[0].suspend()
 
     isolation.close()
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from workmill.domain.outcome import Released, ReleaseReason
@@ -122,13 +121,13 @@ def test_the_modules_of_the_worker_are_those_of_the_child(make_isolation: Make, 
     assert isolation.result("pid") == sys.path
 
 
-def test_a_guard_that_was_killed_is_replaced_with_the_next_child(isolation: Any, until: Until) -> None:
-    pid = isolation.result("pid")
-    [guard] = [child for child in psutil.Process().children() if child.pid != pid]
+def test_a_guard_that_was_killed_is_replaced(isolation: Any, until: Until, tmp_path: Path) -> None:
+    isolation.start("progress", path=str(tmp_path / "go"))
+    until(lambda: isolation.told("job.started"))
+    [guard] = isolation.guards()
 
     guard.kill()
-    psutil.Process(pid).kill()
-    until(lambda: len(isolation.told("child.ready")) == 2)
 
-    assert guard.pid not in {child.pid for child in psutil.Process().children()}
-    assert len(psutil.Process().children()) == 2
+    until(lambda: len(isolation.guards()) == 1 and isolation.guards() != [guard])
+    (tmp_path / "go").touch()
+    isolation.ending()

@@ -169,7 +169,7 @@ class Child:
 
 
 class Guard:
-    """The process that outlives this one by a moment. It is told of each child; lost, it is replaced and told all again."""
+    """The process that outlives this one by a moment. It is told of each child; one that has died is replaced and told of all."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -185,6 +185,11 @@ class Guard:
         self._pids.discard(pid)
         self._tell(f"-{pid}\n")
 
+    def look_after(self) -> None:
+        """Replace it when it has died."""
+        if self._pids and self._process is not None and self._process.poll() is not None:
+            self._replace()
+
     def close(self) -> None:
         """Let it go, with nobody left to kill."""
         if self._process is None:
@@ -196,19 +201,19 @@ class Guard:
             self._process.communicate()
 
     def _tell(self, line: str) -> None:
-        if self._process is None or self._process.poll() is not None:
+        if self._process is None:
             self._replace()
-            line = "".join(f"+{pid}\n" for pid in self._pids)
-        assert self._process is not None  # noqa: S101 - it has just been started
-        assert self._process.stdin is not None  # noqa: S101 - with a pipe
-        with suppress(BrokenPipeError):
-            self._process.stdin.write(line.encode())
+        elif self._process.stdin is not None:
+            with suppress(BrokenPipeError):  # it has just died: it will be looked after
+                self._process.stdin.write(line.encode())
 
     def _replace(self) -> None:
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
         command = [sys.executable, "-I", "-S", guard.__file__]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)  # noqa: S603 - our own file
+        for pid in self._pids:
+            self._tell(f"+{pid}\n")
 
 
 def _decoded(frame: bytes) -> ToWorker:

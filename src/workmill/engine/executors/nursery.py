@@ -82,6 +82,7 @@ class Nursery(Loop):
         self._stop_runs(now)
         for child in tuple(self._children):
             self._look_after(child, now)
+        self._guard.look_after()
         self._take_in()
         self._staff(now)
         self._hand_out(now)

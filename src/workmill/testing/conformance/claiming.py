@@ -195,7 +195,12 @@ class Claiming:
         assert (suspect.suspect, claim(store, worker, 10), claim(store, worker, 10, None)) == (1, [], [])
 
         report(store, worker, succeeded(suspect))
-        assert len(claim(store, worker, 10)) == 1
+        assert not store.job(suspect.id).suspect
+        (second,) = claim(store, worker, 10)
+
+        report(store, worker, released(second))
+        assert not store.job(second.id).suspect
+        assert [run.suspect for run in claim(store, worker, 10)] == [0, 1]
 
     def test_all_queues_leave_out_those_that_are_ours(self, store: Store) -> None:
         own = a_job()._replace(queue="workmill.webhooks", priority=100)

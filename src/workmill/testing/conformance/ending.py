@@ -230,6 +230,7 @@ class Releasing:
         clock.advance(1)
         submit(store)
         worker = join(store)
+        clock.advance(1)
 
         verdicts = report(store, worker, released(run := claim_one(store, worker)))
 

@@ -116,13 +116,14 @@ class Judging:
 
         assert [report(store, worker, outcome) for outcome in others] == [[LeaseLost(run.fence)]] * 3
 
-    def test_the_repeat_of_another_worker_is_refused(self, store: Store) -> None:
-        submit(store)
+    @pytest.mark.parametrize("end", [succeeded, failed, released])
+    def test_the_repeat_of_another_worker_is_refused(self, store: Store, end: Callable[[Claimed], Outcome]) -> None:
+        submit(store, backoff=[5])
         worker, other = join(store), join(store, "other")
         run = claim_one(store, worker)
-        report(store, worker, succeeded(run))
+        report(store, worker, end(run))
 
-        assert report(store, other, succeeded(run)) == [LeaseLost(run.fence)]
+        assert report(store, other, end(run)) == [LeaseLost(run.fence)]
 
     def test_a_worker_that_is_gone_changes_nothing_and_gets_nothing(self, store: Store, clock: MovableClock) -> None:
         submit_many(store, 2)

@@ -124,6 +124,14 @@ class Submitting:
         assert [queue.name for queue in store.queues()] == ["a", "b"]
         settle(store)
 
+    def test_a_queue_stays_known_when_its_jobs_are_gone(self, store: Store, clock: MovableClock) -> None:
+        store.cancel(only(submit(store, queue="once").id), actor=ACTOR)
+        clock.advance(1)
+        store.prune(0, 0)
+        settle(store)
+
+        assert [(queue.name, dict(queue.counts)) for queue in store.queues()] == [("once", {})]
+
     def test_a_new_job_leaves_the_settings_of_its_queue(self, store: Store) -> None:
         store.pause("default", actor=ACTOR)
 
