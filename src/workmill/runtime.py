@@ -16,6 +16,7 @@ from workmill.config import STORE, Settings
 from workmill.domain.errors import ConfigurationError
 from workmill.engine.worker import Worker, WorkerOptions
 from workmill.loops import FOREVER, Loop
+from workmill.store.open import same_store
 from workmill.targets import load_target
 from workmill.telemetry import INFO, Telemetry, log_to
 
@@ -59,16 +60,16 @@ def run_worker_process(
     return WORK_LEFT if left else DONE
 
 
-def use_store(mill: Workmill, url: str) -> None:
-    """Make `url` the store of this process and of its children.
+def use_store(mill: Workmill, url: str, given_by: str = "--store") -> None:
+    """Make `url`, which a flag or variable has given, the store of this process and of its children.
 
     Raises:
         ConfigurationError: the application names another one itself.
 
     """
     os.environ[STORE] = url
-    if mill.url != url:
-        raise ConfigurationError(f"--store: the Workmill of the target has a store of its own, {mill.url}; it cannot be {url}")
+    if not same_store(mill.url, url):
+        raise ConfigurationError(f"{given_by}: is {url}, but the Workmill of the target names a store of its own, {mill.url}")
 
 
 class SignalListener(Loop):

@@ -143,3 +143,10 @@ def test_a_wait_that_is_too_short_is_exit_code_four_and_the_job_goes_on(workmill
     assert done.exit_code == 4
     assert done.stderr == f"{only_job(store)} has not ended, it is queued and goes on\n"
     assert done.stdout == ""
+
+
+def test_a_delay_and_a_time_together_are_refused_by_their_flags(workmill: Workmill) -> None:
+    done = workmill("enqueue", "echo", "--delay", "5m", "--at", "2030-01-01T00:00:00Z")
+
+    assert done.exit_code == 2
+    assert "--delay and --at cannot be used together" in done.stderr

@@ -103,6 +103,30 @@ def test_jobs_that_died_lately_are_a_warning_and_those_of_old_a_note() -> None:
     assert [(finding.severity, finding.what[:14]) for finding in found] == [("warning", "2 jobs died in"), ("note", "7 jobs dead in")]
 
 
+def test_jobs_that_died_lately_and_are_dead_no_more_are_no_finding() -> None:
+    died = QueueStats(
+        queue="mail", window_seconds=3_600, succeeded=1, failed=5, dead=2, per_second=0, error_rate=0.8, wait=NOTHING, run=NOTHING
+    )
+    left = replace(MAIL, counts={State.DEAD: 1})
+
+    assert bad(replace(HEALTHY, stats=(died,))) == []
+    assert (
+        "2 jobs died in mail within 1h, 1 of them or of older ones is dead still"
+        in bad(replace(HEALTHY, stats=(died,), queues=(left,)))[0].what
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "mended"),
+    [("3.40.1", False), ("3.44.5", False), ("3.44.6", True), ("3.45.9", False), ("3.50.7", True), ("3.51.2", False), ("3.52.1", True)],
+)
+def test_an_sqlite_that_has_the_mend_is_not_complained_of(*, version: str, mended: bool) -> None:
+    found = bad(replace(HEALTHY, description={"kind": "sqlite", "version": version}))
+
+    assert (found == []) is mended
+    assert all("run one process" not in finding.todo and "docs/operations.md" in finding.todo for finding in found)
+
+
 def test_an_old_sqlite_is_a_note_for_one_worker_and_a_warning_for_two() -> None:
     old = replace(HEALTHY, description={"kind": "sqlite", "version": "3.40.1"})
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import Result
 
 from workmill.cli.program import COMMANDS, main, program
@@ -219,3 +220,21 @@ def test_every_option_has_a_variable_that_spells_its_flag() -> None:
 
     assert wrong == []
     assert {"WORKMILL_STORE", "WORKMILL_WORKER_QUEUES", "WORKMILL_JOBS_LIST_STATE"} <= known_variables(program)
+
+
+@pytest.mark.parametrize(("args", "command"), [([], "demo"), (["jobs"], "reschedule"), (["queues"], "limit")])
+def test_a_group_without_a_command_shows_its_help_and_is_exit_code_two(args: list[str], command: str, workmill: Workmill) -> None:
+    done = workmill(*args)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == workmill(*args, "--help").stdout
+    assert f"\n  {command} " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("begun", "states"), [("de", ["dead"]), ("dead,re", ["dead,retrying"]), ("s", ["scheduled", "succeeded", "skipped"]), ("x", [])]
+)
+def test_states_are_completed_one_after_the_other(begun: str, states: list[str]) -> None:
+    found = ShellComplete(program, {}, "workmill", "_WORKMILL_COMPLETE").get_completions(["jobs", "list", "--state"], begun)
+
+    assert sorted(item.value for item in found) == sorted(states)

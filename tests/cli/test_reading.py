@@ -201,3 +201,57 @@ def test_a_store_without_anything_says_so_in_words(workmill: Workmill, store: St
     assert workmill("workers", "list").stdout == "No worker is running. Start one: workmill worker TARGET\n"
     assert workmill("audit").stdout == "Nobody has done anything yet.\n"
     assert answer(workmill, "jobs", "list") == {"jobs": [], "next": None}
+
+
+@pytest.fixture
+def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workmill.cli.screen.width", lambda: 80)
+
+
+def lines_of(text: str) -> list[str]:
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    return lines
+
+
+def test_the_audit_speaks_the_words_of_the_commands(workmill: Workmill, submit: Submit, dead: Submit) -> None:
+    first, second = dead(), dead()
+    for verb, job_id in (("retry", first), ("discard", second), ("reschedule", first), ("cancel", first)):
+        workmill("jobs", verb, job_id)
+    workmill("queues", "limit", "mail", "3")
+
+    entries = answer(workmill, "audit")["audit"]
+    table = workmill("audit").stdout
+
+    assert [entry["action"] for entry in entries] == ["limit", "cancel", "reschedule", "discard", "retry"]
+    assert [entry["detail"] for entry in entries] == [{"limit": 3}, {}, {}, {"ids": [second]}, {}]
+    assert "revive" not in table
+    assert "{" not in table
+    assert "limit 3" in table
+
+
+@pytest.mark.parametrize("verb", ["retry", "reschedule"])
+def test_the_audit_cuts_no_id(verb: str, workmill: Workmill, submit: Submit, dead: Submit, eighty_columns: None) -> None:
+    job_id = dead()
+    workmill("jobs", "retry", job_id)
+    workmill("--actor", "somebody with a long name", "jobs", "reschedule", job_id)
+
+    found = [line for line in lines_of(workmill("audit").stdout) if f" {verb} " in line]
+
+    assert job_id in found[0]
+
+
+def test_the_story_of_a_job_cuts_no_error(workmill: Workmill, dead: Submit, eighty_columns: None) -> None:
+    message = " ".join(f"word{number}" for number in range(30))
+    job_id = dead(message)
+
+    said = " ".join(" ".join(lines_of(workmill("jobs", "show", job_id).stdout)).split())
+
+    assert f"attempt 1: failed: ValueError: {message}" in said
+
+
+def test_the_limit_of_a_queue_is_said_whole(workmill: Workmill, submit: Submit, eighty_columns: None) -> None:
+    submit(queue="a_queue_with_quite_a_long_name")
+    workmill("queues", "limit", "a_queue_with_quite_a_long_name", "2")
+
+    assert "at most 2 at once" in "\n".join(lines_of(workmill("queues", "list").stdout))

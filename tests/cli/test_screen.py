@@ -1,10 +1,12 @@
 """What people read: escaped text, spans of time, and tables that fit."""
 
+import io
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.text import Text
 
+from workmill.cli.progress import bar
 from workmill.cli.screen import Column, table
 from workmill.cli.wording import ago, span, visible, visible_lines
 
@@ -96,3 +98,27 @@ def test_a_cell_with_escapes_cannot_break_its_line() -> None:
     lines = plain(table((Column("A"),), [("x\n\x1b[2J",)], None))
 
     assert lines == ["A", "x\\n\\x1b[2J"]
+
+
+def test_a_wrapped_cell_goes_on_below_and_loses_nothing() -> None:
+    columns = (Column("ID"), Column("ERROR", least=10, wrapped=True))
+
+    lines = plain(table(columns, [("1", "ValueError: no such file or directory"), ("2", "x" * 25)], 20))
+
+    assert lines == ["ID  ERROR", "1   ValueError: no", "    such file or", "    directory", "2   " + "x" * 16, "    " + "x" * 9]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("total", "drawn"), [(0, False), (3, True)])
+def test_a_bar_is_drawn_only_when_there_is_something_to_do(*, total: int, drawn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+
+    with bar("cancel jobs", total) as advance:
+        advance(1)
+
+    assert (terminal.getvalue() != "") is drawn

@@ -213,3 +213,27 @@ def test_a_worker_loads_nothing_that_draws() -> None:
     code = "import sys, workmill.cli.program as p, workmill.cli.worker; sys.exit('rich' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize(
+    ("flag", "named"), [(["--store", "sqlite:///flag.db"], "--store: is sqlite:///flag.db"), ([], "WORKMILL_STORE: is")]
+)
+def test_a_store_that_is_not_the_applications_own_is_refused_by_where_it_was_given(
+    flag: list[str], named: str, processes: str, process: Process, tmp_path: Path
+) -> None:
+    (tmp_path / "owner.py").write_text("from workmill import Workmill\nmill = Workmill('sqlite:///own.db')\n", encoding="utf-8")
+
+    code, _, err = ended(process(*flag, "worker", "owner:mill", "--burst", "-p", processes))
+
+    assert code == 2
+    assert f"{named}" in err
+    assert "names a store of its own, sqlite:///own.db" in err
+
+
+def test_another_spelling_of_the_applications_own_file_is_its_store(process: Process, tmp_path: Path) -> None:
+    (tmp_path / "owner.py").write_text("from workmill import Workmill\nmill = Workmill('sqlite:///jobs.db')\n", encoding="utf-8")
+
+    code, _, err = ended(process("worker", "owner:mill", "--burst"))
+
+    assert code == 0, err

@@ -9,6 +9,8 @@ import pytest
 
 from workmill import Fail, Retry, RunningJob, State, WorkerOptions, Workmill, current_job
 from workmill.domain.outcome import ErrorReport
+from workmill.domain.submission import new_job
+from workmill.ids import new_id
 from workmill.testing import MemoryMill, assert_enqueued, assert_not_enqueued, memory_mill
 
 pytest_plugins = ["pytester"]
@@ -267,3 +269,60 @@ def test_defaults_count_as_arguments(mill: MemoryMill) -> None:
     assert_not_enqueued(send, copies=2)
     with pytest.raises(AssertionError, match=r"was enqueued:\n  .*\(to='ann'\) is queued"):
         assert_not_enqueued(send, "ann")
+
+
+def test_without_workmill_app_nothing_gets_into_the_applications_own_store(tmp_path: Path) -> None:
+    app = Workmill(f"sqlite:///{tmp_path}/own.db")
+
+    @app.job
+    def send(to: str) -> None: ...
+
+    with memory_mill():
+        for enqueue in (lambda: send.enqueue("ann"), lambda: app.enqueue("x"), lambda: asyncio.run(send.enqueue_async("ann"))):
+            with pytest.raises(AssertionError, match=r"own\.db, which the fixture `mill` has not taken over.* `workmill_app`"):
+                enqueue()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_workmill_app_an_assertion_on_the_applications_jobs_says_what_is_missing(mill: MemoryMill) -> None:
+    app = Workmill("sqlite://")
+
+    @app.job
+    def send(to: str) -> None: ...
+
+    with pytest.raises(AssertionError, match=r"Define in conftest\.py a fixture `workmill_app`"):
+        assert_enqueued(send)
+    with pytest.raises(AssertionError, match=r"Define in conftest\.py a fixture `workmill_app`"):
+        assert_not_enqueued(send)
+
+
+def test_beside_a_mill_that_took_over_its_application_other_workmills_are_free() -> None:
+    app, other = Workmill("sqlite://"), Workmill("sqlite://")
+
+    with memory_mill(app), other:
+        job = other.enqueue("x")
+
+        assert other.jobs.find() == [job]
+    with memory_mill(), memory_mill(app):
+        app.enqueue("x")
+
+
+def test_after_a_mill_everybody_is_free_again() -> None:
+    with memory_mill():
+        pass
+
+    with Workmill("sqlite://") as other:
+        assert other.enqueue("x").created
+
+
+def test_a_payload_that_is_no_object_holds_no_arguments(mill: MemoryMill) -> None:
+    @mill.job(name="send")
+    def send(to: str, copies: int = 1) -> None: ...
+
+    mill.store.submit([new_job(new_id(), "send", '["ann"]')])
+
+    assert assert_enqueued(send).payload == ["ann"]
+    assert_not_enqueued(send, copies=1)
+    with pytest.raises(AssertionError, match=r"send\(\['ann'\], which are no arguments\) is queued; differs in to"):
+        assert_enqueued(send, to="ann")

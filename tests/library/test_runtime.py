@@ -14,6 +14,7 @@ import pytest
 from workmill import State, Workmill
 from workmill.domain.errors import ConfigurationError
 from workmill.runtime import use_store
+from workmill.store.open import same_store
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
@@ -261,5 +262,17 @@ def test_a_store_that_the_application_names_itself_is_not_replaced_in_silence(mo
     use_store(free := Workmill(), "sqlite:///flag.db")
 
     assert free.url == "sqlite:///flag.db"
-    with pytest.raises(ConfigurationError, match=r"--store: the Workmill of the target has a store of its own, sqlite:///own.db"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"--store: is sqlite:///flag.db, but the Workmill of the target names a store of its own, sqlite:///own.db",
+    ):
         use_store(Workmill("sqlite:///own.db"), "sqlite:///flag.db")
+
+
+def test_two_spellings_of_one_file_are_one_store_and_two_stores_in_memory_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORKMILL_STORE", "")
+
+    for spelling in ("sqlite:///own.db", "sqlite:///./x/../own.db", f"sqlite:///{tmp_path}/own.db"):
+        use_store(Workmill("sqlite:///own.db"), spelling)
+    assert not same_store("sqlite:///:memory:", "sqlite://")

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from workmill import TransactionTooOld, Workmill
+from workmill import InvalidInput, PreparedJob, TransactionTooOld, Workmill
+from workmill.domain.errors import StoreUnavailable
+from workmill.domain.submission import new_job
+from workmill.ids import new_id
+from workmill.store.sqlite.turnstile import Turnstile
 
 
 @pytest.fixture
@@ -89,3 +93,49 @@ def test_a_callers_transaction_that_read_before_others_wrote_gets_a_clear_error_
     assert connection.execute("SELECT count(*) FROM orders").fetchone() == (1,)
     assert len(filed.jobs.find()) == 1
     connection.close()
+
+
+def test_a_connection_to_another_file_is_refused_with_both_names_and_left_as_it_was(filed: Workmill, tmp_path: Path) -> None:
+    @filed.job
+    def send(to: str) -> None: ...
+
+    with Workmill(f"sqlite:///{tmp_path}/other.db") as other, closing(sqlite3.connect(tmp_path / "other.db")) as connection:
+        other.store.migrate()
+        for connected, name in ((connection, "other.db"), (sqlite3.connect(":memory:"), "a database in memory")):
+            with pytest.raises(InvalidInput, match=rf"^connection: must be one to this Workmill's store, .*/jobs\.db \(got .*{name}\)$"):
+                send.using(connection=connected).enqueue("a")
+            assert not connected.in_transaction
+        connected.close()
+
+        assert other.jobs.find() == filed.jobs.find() == []
+
+
+def test_a_store_in_memory_takes_no_connection(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "other.db")
+    refused = pytest.raises(InvalidInput, match=r"^connection: cannot be used with a store in memory.*other\.db")
+
+    with closing(connection), Workmill("sqlite://") as mill, refused:
+        mill.enqueue_many([PreparedJob(new_job(new_id(), "x", "{}"))], connection=connection)
+
+
+def test_who_waits_behind_a_blocked_writer_is_told_that_it_may_be_another_program(filed: Workmill, tmp_path: Path) -> None:
+    filed.store.migrate()
+    turns = Turnstile(str(tmp_path / "jobs.db"), 0.0, lambda: None)
+    turns.enter(1.0)
+
+    with pytest.raises(StoreUnavailable, match=r"a write of this process has gone on, or waited for another program"):
+        turns.enter(0.01)
+
+    turns.leave()
+    turns.close()
+
+
+def test_another_path_to_the_same_file_is_the_same_store(filed: Workmill, tmp_path: Path) -> None:
+    filed.store.migrate()
+    (tmp_path / "link.db").symlink_to(tmp_path / "jobs.db")
+
+    with closing(sqlite3.connect(tmp_path / "link.db", isolation_level=None)) as connection:
+        connection.text_factory = bytes
+        filed.enqueue_many([PreparedJob(new_job(new_id(), "x", "{}"))], connection=connection)
+
+    assert len(filed.jobs.find()) == 1

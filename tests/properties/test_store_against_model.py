@@ -23,7 +23,7 @@ class SQLiteMachine(StoreMachine):
 def test_a_store_does_what_the_model_says(rounds: Callable[..., int], seed: int) -> None:
     """Walks go on in rounds until everything has been seen at least once, and at least for one round."""
     walks = settings(
-        max_examples=rounds(60, soak=5_000),
+        max_examples=rounds(80, soak=5_000),
         stateful_step_count=50,
         deadline=None,
         database=None,

@@ -104,10 +104,10 @@ def test_the_submission_of_another_process_wakes_those_who_subscribed(path: Path
 
 def test_a_process_that_stands_still_with_the_turn_holds_nobody_up_for_ever(path: Path) -> None:
     seen: list[int] = []
-    with child("hold_for", path, 60) as process:
+    with child("hold_for", path, 600) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        turnstile = Turnstile(str(path), 0.2, lambda: seen.append(1))
+        turnstile = Turnstile(str(path), 3_600, lambda: seen.append(1))
 
         with turnstile:
             pass

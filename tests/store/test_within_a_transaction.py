@@ -15,6 +15,7 @@ from workmill.domain.job import Receipt
 from workmill.domain.states import State
 from workmill.store.base import Store
 from workmill.store.open import open_store
+from workmill.store.sqlite.store import SQLiteStore
 from workmill.testing.factories import a_job, claim, join, submit
 from workmill.testing.steps import settle
 
@@ -275,22 +276,23 @@ def test_the_applications_commit_wakes_those_who_subscribed(file_store: Store, o
 
 
 def test_the_store_itself_is_not_opened(path: Path, file_store: Store, open_application: Callable[..., sqlite3.Connection]) -> None:
-    application, nowhere = open_application(), path.parent / "nowhere.db"
-    with closing(open_store(f"sqlite:///{nowhere}")) as store:
+    application = open_application()
+    with closing(SQLiteStore(f"sqlite:///{path}")) as store:
         store.submit_within(application, [a_job()])
         application.commit()
 
-    assert not nowhere.exists()
+        assert store._database._opened is None
     assert file_store.counts() == {QUEUED: 1}
 
 
-def test_a_database_without_the_schema_says_so(tmp_path: Path, file_store: Store) -> None:
-    with closing(sqlite3.connect(tmp_path / "other.db")) as application:
+def test_a_database_without_the_schema_says_so(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/other.db")
+    with closing(store), closing(sqlite3.connect(tmp_path / "other.db")) as application:
         application.execute("CREATE TABLE orders (id)")
         application.execute("INSERT INTO orders VALUES (1)")
 
         with pytest.raises(StoreNotReady, match="workmill migrate"):
-            file_store.submit_within(application, [a_job()])
+            store.submit_within(application, [a_job()])
 
         assert orders(application) == 1
 

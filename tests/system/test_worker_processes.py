@@ -3,11 +3,13 @@
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,18 @@ def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
         assert time.monotonic() < end, "what was waited for did not happen"
         time.sleep(0.01)
     return found
+
+
+@contextmanager
+def between_transactions(fleet: "Fleet") -> Iterator[None]:
+    """A moment in which no worker writes: one that is stopped within a transaction holds up everybody, since it has SQLite's own lock."""
+    connection = sqlite3.connect(fleet.folder / "store.db", isolation_level=None, timeout=PATIENCE)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+        connection.close()
 
 
 @dataclass
@@ -190,7 +204,8 @@ def test_a_worker_stopped_past_its_lease_changes_nothing_when_it_goes_on(fleet: 
     fleet.wait_for_effects("begin", 2)
     (first,) = fleet.store.workers()
 
-    frozen.send_signal(signal.SIGSTOP)
+    with between_transactions(fleet):
+        frozen.send_signal(signal.SIGSTOP)
     second = fleet.start(concurrency=2)
     ended = fleet.wait_for_ends(jobs)
     before = [fleet.store.job(job) for job in jobs]

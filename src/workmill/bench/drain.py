@@ -32,7 +32,7 @@ class Drain(Alike):
     jobs: int = 50_000
     handler: Literal["sync", "async"] = "sync"
     processes: int = 1
-    concurrency: int = 8
+    concurrency: int = 10
     payload_bytes: int = len(PAYLOAD)
     log_level: str = "warning"
 

@@ -105,7 +105,7 @@ def number(value: float) -> str:
 @click.option("--jobs", type=click.IntRange(1, 10_000_000), default=50_000, help="How many jobs.")
 @click.option("--handler", type=click.Choice(["sync", "async"]), default="sync", help="`def` or `async def` handlers.")
 @click.option("--processes", type=click.IntRange(1, 64), default=1, help="Worker processes.")
-@click.option("--concurrency", type=click.IntRange(1, 1_000), default=8, help="Jobs at once in each process.")
+@click.option("--concurrency", type=click.IntRange(1, 1_000), default=10, help="Jobs at once in each process.")
 @click.option("--payload-bytes", type=click.IntRange(53, 1 << 20), default=53, help="The size of each payload.")
 @click.option("--log-level", type=click.Choice(["info", "warning"]), default="warning", help="info: a line of log for each job.")
 def drain(**options: Any) -> Benchmark:

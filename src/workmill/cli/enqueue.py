@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: the receipt, or with --wait the whole job.")
 def enqueue(session: Session, *, type: str, payload: str, wait: bool, wait_timeout: float | None, as_json: bool, **options: Any) -> int:
     """Submit a job of TYPE and print its id. It is durable when the id is printed."""
+    if options["delay"] is not None and options["run_at"] is not None:
+        raise click.UsageError("--delay and --at cannot be used together", click.get_current_context())
     options["tags"] = list(options["tags"])
     receipt = session.store.submit([new_job(new_id(), type, payload, options)])[0]
     if not receipt.created:

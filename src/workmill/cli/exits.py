@@ -47,8 +47,10 @@ def code_of(error: BaseException) -> int:
 
 
 def line_of(error: BaseException, path: str) -> str:
-    """What is said of an error: one line that names the command, the field and the rule."""
+    """What is said of an error: one line that names the command, the field and the rule; of a group without a command, its help."""
     match error:
+        case click.exceptions.NoArgsIsHelpError():
+            return error.format_message()
         case click.Abort() | KeyboardInterrupt():
             text = "nothing was done"
         case click.UsageError():

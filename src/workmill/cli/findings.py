@@ -25,7 +25,8 @@ LATE: Final = 10.0
 """Seconds after which work that upkeep should have moved says that nobody does upkeep."""
 LOW_DISK: Final = 1 << 30
 BIG_LOG: Final = 256 << 20
-SAFE_SQLITE: Final = (3, 51, 3)
+SAFE_SQLITE: Final = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
+"""The releases that mended the reset of the log, each for its own series; the last for all later ones."""
 NETWORK: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afpfs", "webdav", "fuse.sshfs", "fuse.s3fs", "9p", "glusterfs", "ceph"}
 )
@@ -149,12 +150,17 @@ def safe(facts: Facts) -> Iterator[Finding]:
 
 def _sqlite_version(facts: Facts) -> Iterator[Finding]:
     version = str(facts.description.get("version", ""))
-    if facts.description.get("kind") != "sqlite" or _numbers(version) >= SAFE_SQLITE:
+    if facts.description.get("kind") != "sqlite" or _mended(_numbers(version)):
         return
     several = len(facts.live_workers) > 1
-    what = f"SQLite {version} has a rare defect with several writing processes, mended in 3.51.3"
+    what = f"SQLite {version} can, very rarely, spoil a file that two connections write at the same moment (mended in 3.51.3)"
     what += f"; {len(facts.live_workers)} workers write here" if several else ""
-    yield Finding(Severity.WARNING if several else Severity.NOTE, "safe", what, "upgrade SQLite, or run one process")
+    todo = "keep other programs from writing to this file, which Workmill's own processes do in turn, or use a Python with a newer SQLite:"
+    yield Finding(Severity.WARNING if several else Severity.NOTE, "safe", what, f"{todo} docs/operations.md, An old SQLite")
+
+
+def _mended(version: tuple[int, ...]) -> bool:
+    return version >= SAFE_SQLITE[-1] or any(version[:2] == safe[:2] and version >= safe for safe in SAFE_SQLITE)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -212,14 +218,17 @@ def _late_queues(facts: Facts) -> Iterator[Finding]:
 
 def whole(facts: Facts) -> Iterator[Finding]:
     """Nothing is dead that was not dead before, nothing waits aside for a worker that never comes."""
+    dead_now = {queue.name: queue.counts.get(State.DEAD, 0) for queue in facts.queues}
     for figures in facts.stats:
-        if figures.dead:
+        left = dead_now.get(figures.queue, 0)
+        if figures.dead and left:
             what = f"{plural(figures.dead, 'job')} died in {figures.queue} within {span(figures.window_seconds)}"
+            what += f", {left:,} of them or of older ones {'is' if left == 1 else 'are'} dead still" if left < figures.dead else ""
             todo = (
                 f"workmill jobs list --state dead --queue {figures.queue}, mend the cause, then workmill jobs retry --queue {figures.queue}"
             )
             yield Finding(Severity.WARNING, "whole", what, todo)
-    dead = sum(queue.counts.get(State.DEAD, 0) for queue in facts.queues)
+    dead = sum(dead_now.values())
     if dead:
         what = f"{plural(dead, 'job')} dead in all, kept until somebody retries or discards them"
         yield Finding(Severity.NOTE, "whole", what, "workmill jobs list --state dead")

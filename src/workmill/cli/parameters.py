@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from workmill import clock
 from workmill.config import parse_duration
@@ -15,9 +16,6 @@ from workmill.domain.errors import ConfigurationError, InvalidInput
 from workmill.domain.limits import MAX_SECONDS, microseconds
 from workmill.domain.names import check_name
 from workmill.domain.states import State
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 MAX_POOL: Final = 1_000
 
@@ -93,8 +91,10 @@ class States(click.ParamType[tuple[State, ...]]):
             self.fail(f"must be of {', '.join(State)} (got {value!r:.120})", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The states that begin so."""
-        return click.Choice([*State]).shell_complete(ctx, param, incomplete)
+        """The states that begin so, behind those that are there already."""
+        before, comma, begun = incomplete.rpartition(",")
+        found = click.Choice([state.value for state in State]).shell_complete(ctx, param, begun)
+        return [CompletionItem(f"{before}{comma}{item.value}") for item in found]
 
 
 class Name(click.ParamType[str]):

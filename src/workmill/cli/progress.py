@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar for `total` steps, gone when the block ends; what it gives takes the steps that were done."""
-    if not sys.stderr.isatty():
+    """A bar for `total` steps, gone when the block ends; what it gives takes the steps that were done. None for nothing to do."""
+    if not total or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - for those who see it

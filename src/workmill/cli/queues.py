@@ -31,7 +31,7 @@ COLUMNS = (
     Column("FAILED", right=True, rank=4),
     Column("WAIT P95", right=True, rank=5),
     Column("RUN P95", right=True, rank=6),
-    Column("NOTE", least=8, rank=2),
+    Column("NOTE", least=17, rank=2, wrapped=True),
 )
 LATER = (State.SCHEDULED, State.RETRYING, State.BLOCKED)
 

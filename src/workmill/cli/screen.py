@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len, set_cell_size
@@ -35,12 +36,17 @@ Cell = Text | str
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `least`: it may be cut down to this width; None: never. `rank`: the highest is left out first, 0 never."""
+    """A column of a table.
+
+    `least`: it may be cut down to this width; None: never. `rank`: the highest is left out first, 0 never. `wrapped`: what does not fit
+    goes on in the next lines instead of being cut.
+    """
 
     title: str
     right: bool = False
     least: int | None = None
     rank: int = 0
+    wrapped: bool = False
 
 
 def state_text(state: State) -> Text:
@@ -83,7 +89,7 @@ def say_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None
 def table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], room: int | None) -> list[Text]:
     """The lines of a table: aligned, within `room` columns (None: as wide as it likes), without trailing blanks.
 
-    What does not fit is first cut (columns with a `least`, the widest first, with an ellipsis), then left out (by `rank`).
+    What does not fit is first cut (columns with a `least`, the widest first, with an ellipsis) or wrapped, then left out (by `rank`).
     """
     cells = [[cell if isinstance(cell, Text) else visible(cell) for cell in row] for row in rows]
     shown = list(range(len(columns)))
@@ -96,7 +102,8 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], room: int |
         shown.remove(max(droppable, key=lambda index: columns[index].rank))
         widths = [*natural]
     header = [Text(column.title, "bold") for column in columns]
-    return [_line(columns, widths, shown, header), *(_line(columns, widths, shown, row) for row in cells)]
+    lines = [line for row in cells for line in _wrapped(columns, widths, row)]
+    return [_line(columns, widths, shown, header), *(_line(columns, widths, shown, line) for line in lines)]
 
 
 def _size(cell: Cell) -> int:
@@ -113,6 +120,21 @@ def _shrink(columns: Sequence[Column], widths: list[int], shown: Sequence[int], 
         widths[max(spare, key=spare.__getitem__)] -= 1
         excess -= 1
     return True
+
+
+def _wrapped(columns: Sequence[Column], widths: Sequence[int], row: Sequence[Cell]) -> list[list[Cell]]:
+    """The row in as many lines as its wrapped cells need; below the first they stand alone."""
+    parts = [_parts(cell, room) if column.wrapped else [cell] for column, room, cell in zip(columns, widths, row, strict=True)]
+    return [list(line) for line in zip_longest(*parts, fillvalue="")]
+
+
+def _parts(cell: Cell, room: int) -> list[Cell]:
+    if _size(cell) <= room:
+        return [cell]
+    lines = (cell if isinstance(cell, Text) else Text(cell)).wrap(console(), room)
+    for line in lines:
+        line.rstrip()
+    return [*lines]
 
 
 def _line(columns: Sequence[Column], widths: Sequence[int], shown: Sequence[int], row: Sequence[Cell]) -> Text:

@@ -10,6 +10,7 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from workmill.config import DEFAULT_STORE
 from workmill.domain.errors import InvalidInput, StoreUnavailable
@@ -89,6 +90,11 @@ def store_url(ctx: click.Context, store: str | None) -> str:
     """The URL behind the command, else before it, else of the environment, else the default."""
     settings: Settings = ctx.obj
     return store or settings.store or DEFAULT_STORE
+
+
+def store_from_environment(ctx: click.Context) -> bool:
+    """Whether the store before the command is that of the variable."""
+    return ctx.find_root().get_parameter_source("store") is ParameterSource.ENVIRONMENT
 
 
 def user() -> str:

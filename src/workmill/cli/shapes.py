@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from workmill.cli.wording import iso, say_stored
+from workmill.cli.wording import command_of, iso, say_stored
 from workmill.domain.retry import decode_backoff
 
 if TYPE_CHECKING:
@@ -142,8 +142,8 @@ def worker_shape(worker: Worker) -> dict[str, Any]:
 
 
 def audit_shape(entry: AuditEntry) -> dict[str, Any]:
-    """One line of the audit."""
-    return {**asdict(entry), "at": iso(entry.at)}
+    """One line of the audit, with the action by the name of its command."""
+    return {**asdict(entry), "at": iso(entry.at), "action": command_of(entry.action), "detail": raw(entry.detail)}
 
 
 def _distribution_shape(distribution: Distribution) -> dict[str, Any]:

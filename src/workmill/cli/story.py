@@ -18,14 +18,19 @@ if TYPE_CHECKING:
 
 SHOWN_CHARACTERS: Final = 4_000
 """So much of a payload or result is shown on a terminal; a pipe gets it whole."""
-TIMELINE: Final = (Column("TIME", right=True), Column("AFTER", right=True), Column("FOR", right=True), Column("WHAT", least=20))
+TIMELINE: Final = (
+    Column("TIME", right=True),
+    Column("AFTER", right=True),
+    Column("FOR", right=True),
+    Column("WHAT", least=20, wrapped=True),
+)
 ATTEMPTS: Final = (
     Column("TRY", right=True),
     Column("LEASE", right=True, rank=3),
     Column("OUTCOME"),
     Column("RAN", right=True),
     Column("WORKER", least=8, rank=2),
-    Column("ERROR", least=16, rank=1),
+    Column("ERROR", least=16, rank=1, wrapped=True),
 )
 _OUTCOME_STYLES: Final = {"succeeded": "green", "running": "blue", "released": "dim"}
 _FAILURES: Final = {"error", "timeout", "worker_lost"}

@@ -14,6 +14,8 @@ from workmill import clock
 
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 """What JSON allows in a string as it is, and a terminal or an editor may act on."""
+COMMANDS_OF_ACTIONS: Final = {"revive": "retry", "undrain": "resume"}
+"""The actions that the audit stores under another name than that of their command."""
 _NOT_ASCII: Final = re.compile("[^\\x00-\\x7e]")
 
 
@@ -79,6 +81,11 @@ def moment(value: datetime) -> str:
 def iso(value: datetime) -> str:
     """A time for machines: ISO 8601 in UTC."""
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def command_of(action: str) -> str:
+    """The command that an action of the audit is called by."""
+    return COMMANDS_OF_ACTIONS.get(action, action)
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:

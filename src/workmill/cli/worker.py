@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import click
 
 from workmill.cli.parameters import DURATION, POOLS, Duration, Name
-from workmill.cli.session import Settings, refusals_by_option, store_option
+from workmill.cli.session import Settings, refusals_by_option, store_from_environment, store_option
 from workmill.cli.wording import plural, span, visible
-from workmill.config import from_environment
+from workmill.config import STORE, from_environment
 from workmill.domain.limits import DEFAULT_LEASE_SECONDS, MAX_LEASE_SECONDS, MIN_LEASE_SECONDS
 from workmill.engine.worker import WorkerOptions
 from workmill.runtime import run_worker_process, use_store
@@ -75,6 +75,7 @@ def worker(ctx: click.Context, /, *, target: str, store: str | None, queues: Seq
     plan = Plan(
         target=target,
         url=store or settings.store,
+        url_given_by=STORE if store is None and store_from_environment(ctx) else "--store",
         options=options,
         level=given["log_level"],
         form=given["log_format"],
@@ -88,6 +89,7 @@ class Plan(NamedTuple):
 
     target: str
     url: str | None
+    url_given_by: str
     options: WorkerOptions
     level: str
     form: Literal["text", "json"]
@@ -97,7 +99,7 @@ class Plan(NamedTuple):
         """Be the worker."""
         mill = load_target(self.target)
         if self.url is not None:
-            use_store(mill, self.url)
+            use_store(mill, self.url, self.url_given_by)
         if not self.silent:
             _banner(mill.url, _described(self.target, mill.registry.types), self.options)
         return run_worker_process(
@@ -119,7 +121,7 @@ class Plan(NamedTuple):
             undo()
 
     def _command(self) -> list[str]:
-        store = [f"--store={self.url}"] if self.url else []
+        store = [f"--store={self.url}"] if self.url and self.url_given_by != STORE else []
         logs = [f"--log-level={self.level}", f"--log-format={self.form}"]
         return [sys.executable, "-m", "workmill", *store, "worker", self.target, *_flags(self.options), *logs, "-p1", "--silent-start"]
 

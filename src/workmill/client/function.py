@@ -11,6 +11,7 @@ from workmill.client.handle import Job
 from workmill.client.link import Link, inherited_traceparent
 from workmill.client.operators import Jobs
 from workmill.client.options import Options, Template, check_give_up_on
+from workmill.client.plain import call
 from workmill.domain.job import NewJob
 from workmill.domain.submission import check_key
 from workmill.registry import Handler
@@ -87,14 +88,14 @@ class Submittable(Generic[P, T]):
 
 
 class JobFunction(Submittable[P, T], Generic[P, R, T]):
-    """A function that was declared as a job. Called, it is the plain function."""
+    """A function that was declared as a job. Called, it is the plain function, in which `current_job()` is a stand-in."""
 
     def __init__(self, link: Link, handler: Handler, template: Template, key: Key | None = None) -> None:
         super().__init__(link, handler, template, key)
         update_wrapper(self, handler.function)
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._handler.function(*args, **kwargs)  # type: ignore[no-any-return]
+        return call(self._handler, *args, **kwargs)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"<job {self.type}>"
@@ -103,6 +104,10 @@ class JobFunction(Submittable[P, T], Generic[P, R, T]):
     def type(self) -> str:
         """The type of its jobs."""
         return self._handler.name
+
+    def check_may_enqueue(self) -> None:
+        """Raise what a test's store in memory has against the store that its jobs go to."""
+        self._link.check_may_submit()
 
     @property
     def arguments(self) -> Arguments:

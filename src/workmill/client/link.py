@@ -25,6 +25,8 @@ from workmill.store.base import Store
 from workmill.store.open import open_store
 
 T = TypeVar("T")
+before_submit: Final[list[Callable[[Link], object]]] = []
+"""Called with a link before it submits; what one of them raises prevents it. For tests, whose jobs must not get into a real store."""
 STORE_THREADS: Final = 4
 """So many reads of coroutines at a time."""
 
@@ -63,13 +65,20 @@ class Link:
 
     def submit(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Receipt]:
         """Submit in one transaction: of our own, or the caller's."""
+        self.check_may_submit()
         return self.store.submit(jobs) if connection is None else self.store.submit_within(connection, jobs)
 
     async def submit_async(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Receipt]:
         """`submit` without blocking the event loop, save in the caller's own transaction, which must stay in its thread."""
         if connection is not None or not jobs:
             return self.submit(jobs, connection)
+        self.check_may_submit()
         return await asyncio.shield(asyncio.wrap_future(self.store.submit_soon(jobs)))
+
+    def check_may_submit(self) -> None:
+        """Raise what those in `before_submit` have to say against it."""
+        for check in before_submit:
+            check(self)
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function that uses the store, without blocking the event loop."""

@@ -240,6 +240,8 @@ def _selection(filters: Filters, *states: State) -> Selection:
     if unknown := given.keys() - Filters.__annotations__.keys():
         raise InvalidInput(min(unknown), f"no such filter; there are {', '.join(Filters.__annotations__)}")
     chosen = given.pop("state", states)
+    if "state" in filters and chosen is not states and not chosen:
+        raise InvalidInput("state", "must name a state; leave it out to mean them all")
     for name in ("created_after", "created_before"):
         if name in given:
             given[name] = check_time(name, given[name])

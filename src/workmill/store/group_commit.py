@@ -54,8 +54,9 @@ class GroupCommit(Generic[Item, Answer]):
         answer: Future[Answer] = Future()
         with self._starting:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, args=(self._queue,), name="workmill-group-commit", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, args=(self._queue,), name="workmill-group-commit", daemon=True)
+                thread.start()  # it may fail; whoever comes next must not wait for it
+                self._thread = thread
             self._queue.put((item, answer))
         return answer
 

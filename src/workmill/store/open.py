@@ -27,6 +27,16 @@ def open_store(url: str, clock: Callable[[], int] | None = None, *, group_commit
     raise ConfigurationError(f"WORKMILL_STORE: must be sqlite:///path (got {url!r:.120})")
 
 
+def same_store(one: str, other: str) -> bool:
+    """Whether two URLs name one store, as two spellings of one file's path do."""
+    if one == other or not (one.startswith("sqlite:") and other.startswith("sqlite:")):
+        return one == other
+    from workmill.store.sqlite.store import path_of  # noqa: PLC0415 - see above
+
+    path, other_path = path_of(one), path_of(other)
+    return path is not None and other_path is not None and Path(path).resolve() == Path(other_path).resolve()
+
+
 def exists(url: str) -> bool:
     """Whether the store is there, as far as can be told without opening it (which makes one): an SQLite file may not be.
 

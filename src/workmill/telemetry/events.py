@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from workmill import clock
@@ -105,5 +106,6 @@ def _tell(subscriber: Subscriber, event: Event) -> None:
     try:
         subscriber(event)
     except Exception:  # noqa: BLE001 - a subscriber may raise anything, and what it listens to must go on
-        print(f"workmill: a subscriber failed on {event.name}", file=sys.stderr)  # noqa: T201 - logging may be what failed
-        traceback.print_exc()
+        with suppress(Exception):  # a handler may have closed stderr
+            print(f"workmill: a subscriber failed on {event.name}", file=sys.stderr)  # noqa: T201 - logging may be what failed
+            traceback.print_exc()

@@ -10,6 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, Literal, TextIO
 
 from workmill import clock
@@ -45,9 +46,17 @@ class JsonFormatter(logging.Formatter):
         return line.encode("utf-8", "backslashreplace").decode()
 
 
+class _Lines(logging.StreamHandler[TextIO]):
+    """Lines on a stream; one that somebody has closed loses them and hurts nobody."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging calls it so
+        with suppress(Exception):
+            super().handleError(record)
+
+
 def log_to(stream: TextIO, telemetry: Telemetry, level: int, form: Literal["text", "json"] = "text") -> Callable[[], None]:
     """Write what the logger `workmill` and everything below it says to `stream`; returns how to undo it."""
-    logger, handler = logging.getLogger("workmill"), logging.StreamHandler(stream)
+    logger, handler = logging.getLogger("workmill"), _Lines(stream)
     handler.setFormatter(JsonFormatter() if form == "json" else KeyValueFormatter())
     before = logger.level, logger.propagate
     logger.addHandler(handler)

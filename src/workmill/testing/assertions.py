@@ -42,6 +42,7 @@ class _Wanted:
         names = function.arguments.names
         if unknown := kwargs.keys() - set(names):
             raise AssertionError(f"{function.type} has no parameter {min(unknown)}; it takes {', '.join(names)}")
+        function.check_may_enqueue()
         self.function = function
         self.arguments = _json({**dict(zip(names, args, strict=False)), **kwargs})
         self._defaults = _json({name: value for name, value in function.arguments.defaults.items() if name in self.arguments})
@@ -59,7 +60,8 @@ class _Wanted:
 
     def differing(self, job: Job[Any]) -> list[str]:
         """The arguments that it has not, or has otherwise; one that was left out is the function's default."""
-        had = {**self._defaults, **_payload(self.function, job)}
+        arguments = _arguments(self.function, job)
+        had = {} if arguments is None else {**self._defaults, **arguments}
         return [name for name, value in self.arguments.items() if name not in had or had[name] != value]
 
 
@@ -81,11 +83,16 @@ def _list(wanted: _Wanted, jobs: Sequence[Job[Any]]) -> str:
 def _line(wanted: _Wanted, job: Job[Any]) -> str:
     differing = wanted.differing(job)
     otherwise = f"; differs in {', '.join(differing)}" if differing else ""
-    return f"  {job.type}({_named(_payload(wanted.function, job))}) is {job.state}{otherwise}"
+    arguments = _arguments(wanted.function, job)
+    had = f"{job.payload!r:.80}, which are no arguments" if arguments is None else _named(arguments)
+    return f"  {job.type}({had}) is {job.state}{otherwise}"
 
 
-def _payload(function: JobFunction[..., Any, Any], job: Job[Any]) -> dict[str, Any]:
-    return {function.arguments.names[0]: job.payload} if function.arguments.raw else job.payload
+def _arguments(function: JobFunction[..., Any, Any], job: Job[Any]) -> dict[str, Any] | None:
+    """The arguments by name; None: whoever enqueued the job by its type gave it something else than an object."""
+    if function.arguments.raw:
+        return {function.arguments.names[0]: job.payload}
+    return job.payload if isinstance(job.payload, dict) else None
 
 
 def _json(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from workmill.client import Job, Workmill
+from workmill.client.link import Link, before_submit
 from workmill.domain.outcome import Failed, Outcome, Released, Succeeded
 from workmill.engine.handlers import Hooks
 from workmill.engine.worker import Worker, WorkerOptions
@@ -18,6 +19,8 @@ from workmill.testing.inline import InlineWorker
 
 MANY: Final = 10_000
 """So many runs in one call, and more due: a job enqueues itself."""
+_IN_MEMORY: Final[list[Link]] = []
+"""The ways to the stores of all mills that are in memory now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +102,25 @@ class MemoryMill(Workmill):
     @contextmanager
     def in_memory(self) -> Iterator[None]:
         """Everything goes to a new store until the end of the block, where it shuts down as a worker would."""
-        with self._link.replaced(open_store("sqlite://", self.clock)), self._exits:
+        with self._link.replaced(open_store("sqlite://", self.clock)), self._strangers_refused(), self._exits:
             before, self._link.before_wait = self._link.before_wait, self._nobody_runs_jobs
             try:
                 yield
             finally:
                 self._link.before_wait = before
+
+    @contextmanager
+    def _strangers_refused(self) -> Iterator[None]:
+        """Until the end of the block, a mill that took no application over lets no other `Workmill` submit: it was forgotten."""
+        checks = [_refuse_stranger] if self._app is None else []
+        _IN_MEMORY.append(self._link)
+        before_submit.extend(checks)
+        try:
+            yield
+        finally:
+            _IN_MEMORY.remove(self._link)
+            for check in checks:
+                before_submit.remove(check)
 
     def _begin(self) -> asyncio.Runner:
         """Start as a worker would, once."""
@@ -119,6 +135,15 @@ class MemoryMill(Workmill):
 
     def _nobody_runs_jobs(self) -> None:
         raise AssertionError("the job has not ended, and nothing runs jobs here: call mill.run_pending() before you wait for it")
+
+
+def _refuse_stranger(link: Link) -> None:
+    if link not in _IN_MEMORY:
+        raise AssertionError(
+            f"this job belongs to another Workmill, on {link.url}, which the fixture `mill` has not taken over: its jobs would go there,"
+            " and run_pending() would not run them. Define in conftest.py a fixture `workmill_app` that returns the application's"
+            " Workmill (or give it to memory_mill)."
+        )
 
 
 def _let_wait() -> None:

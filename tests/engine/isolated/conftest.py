@@ -80,8 +80,9 @@ class Isolation:
     def close(self) -> None:
         self.watchdog.stop()
         self.watchdog.join()
-        if self.executor is not None:
-            self.executor.close()
+        executor, self.executor = self.executor, None
+        if executor is not None:
+            executor.close()
 
     def run(self, type: str, timeout: float | None = None, **payload: object) -> RunningJob:
         """A run, as it comes from a claim."""

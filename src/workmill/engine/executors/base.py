@@ -98,6 +98,14 @@ def returned(run: RunningJob, result: str | None, now: float) -> Outcome:
 def raised(run: RunningJob, error: BaseException, now: float) -> Outcome:
     """The outcome of a handler that raised. Afterwards the error holds no frames."""
     waited, ran = run.times(now)
+    try:
+        return _judged(run, error, now, waited, ran)
+    except BaseException:  # noqa: BLE001 - an error may raise when it is looked at; its run must end all the same
+        told = ErrorReport(type.__getattribute__(type(error), "__name__"), "<it raises when it is looked at>", "")
+        return Failed(run.fence, FailureKind.ERROR, told, waited, ran)
+
+
+def _judged(run: RunningJob, error: BaseException, now: float, waited: int, ran: int) -> Outcome:
     told = report(error)
     reason = run.stopping or (Stop.TIMEOUT if run.ends_at is not None and now > run.ends_at else None)
     match error:

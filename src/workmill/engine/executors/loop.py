@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Final
@@ -67,7 +68,7 @@ class LoopExecutor:
         self._loop = thread.enter()
         self._inbox: deque[RunningJob] = deque()
         self._call = self._with_middleware if floor.hooks.middleware else _plainly
-        self._running: dict[RunningJob, asyncio.Task[None] | None] = {}
+        self._running: dict[RunningJob, asyncio.Task[None]] = {}
 
     def start(self, runs: Sequence[RunningJob]) -> None:
         self._inbox.extend(runs)
@@ -99,11 +100,10 @@ class LoopExecutor:
             except IndexError:  # recalled in this moment
                 return
             if self._floor.admit(run):
-                running[run] = None
-                _ = self._loop.create_task(self._serve(run))  # kept by the loop until it begins, by `_running` from then on
+                running[run] = task = self._loop.create_task(self._serve(run))
+                task.add_done_callback(partial(self._done, run))
 
     async def _serve(self, run: RunningJob) -> None:
-        self._running[run] = asyncio.current_task()
         current.set(run)
         try:
             result = await self._call(run)
@@ -111,6 +111,15 @@ class LoopExecutor:
             run.outcome = raised(run, error, monotonic())
         else:
             run.outcome = returned(run, result, monotonic())
+        self._deliver(run)
+
+    def _done(self, run: RunningJob, task: asyncio.Task[None]) -> None:
+        """A task that anybody cancelled before its first step has told nobody: that is told here."""
+        if run in self._running and task.cancelled():
+            run.outcome = raised(run, asyncio.CancelledError(), monotonic())
+            self._deliver(run)
+
+    def _deliver(self, run: RunningJob) -> None:
         del self._running[run]
         self._floor.deliver(run)
         if self._inbox:
@@ -123,13 +132,8 @@ class LoopExecutor:
         return result  # noqa: RET504 - a middleware may swallow what the handler raised
 
     def _cancel(self, run: RunningJob) -> None:
-        """Cancel the task, once it has begun: one cancelled before would end without having told anybody."""
         if run in self._running:
-            task = self._running[run]
-            if task is None:
-                self._loop.call_soon(self._cancel, run)
-            else:
-                task.cancel()
+            self._running[run].cancel()
 
 
 def _plainly(run: RunningJob) -> Awaitable[str | None]:

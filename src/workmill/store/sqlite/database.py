@@ -57,7 +57,7 @@ class SQLiteDatabase:
 
     def join(self, connection: Any) -> AbstractContextManager[SQLiteSession]:
         """A session inside the caller's open transaction: no turn, which would lock both out."""
-        return join(connection, self._now())
+        return join(connection, self._now(), self.path)
 
     def migrate(self) -> list[str]:
         """Open the database if need be, which migrates it, and return what that did."""
@@ -136,20 +136,19 @@ class SQLiteDatabase:
 @contextmanager
 def transaction(connection: sqlite3.Connection, begin: str, now: Callable[[], int]) -> Iterator[SQLiteSession]:
     """From `begin` to COMMIT, or to ROLLBACK when the block raises. The clock is read once the transaction has begun."""
+    begun = False
     try:
         connection.execute(begin)
-    except sqlite3.Error as error:
-        raise translate(error) from error
-    try:
+        begun = True
         session = SQLiteSession(connection.execute, now())
         yield session
         connection.execute("COMMIT")
-    except BaseException as error:
+    except BaseException as error:  # the beginning, too: a signal that came while it waited raises when it has begun
         if connection.in_transaction:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
         if isinstance(error, sqlite3.Error):
-            raise translate(error, committing=True) from error
+            raise translate(error, committing=begun) from error
         raise
 
 

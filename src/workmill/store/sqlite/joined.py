@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from workmill.domain.errors import InvalidInput, StoreNotReady, StoreUnavailable
@@ -18,7 +19,7 @@ LEGACY: Final = -1
 
 
 @contextmanager
-def join(connection: Any, now: int) -> Iterator[SQLiteSession]:
+def join(connection: Any, now: int, path: str | None) -> Iterator[SQLiteSession]:
     """Take part in what the caller's connection is doing.
 
     Inside a transaction, all belongs to it, and what fails here is undone without touching the caller's part. Outside of one, it is
@@ -27,7 +28,7 @@ def join(connection: Any, now: int) -> Iterator[SQLiteSession]:
     make the transaction one that can become too old to write.
 
     Raises:
-        InvalidInput: `connection` is no sqlite3.Connection.
+        InvalidInput: `connection` is no sqlite3.Connection, or one to another database than the file `path`.
         TransactionTooOld: the transaction has read, and another connection has written since.
         StoreNotReady: the connection's database has no Workmill schema, or that of another version.
 
@@ -37,6 +38,7 @@ def join(connection: Any, now: int) -> Iterator[SQLiteSession]:
     text_factory, connection.text_factory = connection.text_factory, str
     begun = False
     try:
+        _check_file(connection, path)
         begun = _begin(connection)
         _execute(connection, "SAVEPOINT workmill")
         yield SQLiteSession(lambda text, values: _execute(connection, text, values), now)
@@ -49,6 +51,26 @@ def join(connection: Any, now: int) -> Iterator[SQLiteSession]:
         raise
     finally:
         connection.text_factory = text_factory
+
+
+def _check_file(connection: sqlite3.Connection, path: str | None) -> None:
+    """What this asks is no read of the database, which would begin a transaction's snapshot."""
+    file = next(row[2] for row in _execute(connection, "PRAGMA database_list") if row[1] == "main")
+    if path is None:
+        raise InvalidInput("connection", f"cannot be used with a store in memory, which only its Workmill can reach (got {_named(file)})")
+    if not _is_same(file, path):
+        raise InvalidInput("connection", f"must be one to this Workmill's store, {path} (got {_named(file)})")
+
+
+def _named(file: str) -> str:
+    return f"a connection to {file or 'a database in memory'}"
+
+
+def _is_same(file: str, path: str) -> bool:
+    try:
+        return bool(file) and Path(file).samefile(path)
+    except OSError:
+        return False
 
 
 def _begin(connection: sqlite3.Connection) -> bool:

@@ -22,6 +22,8 @@ except ImportError:  # Windows: between processes, SQLite's own wait has to do
 
 FIRST_PAUSE: Final = 0.000_1
 LONGEST_PAUSE: Final = 0.002
+COURTESY: Final = 1.0
+"""Seconds after which a process goes on without a file lock: whoever has it may have been stopped with it."""
 
 
 class FileLock:
@@ -88,21 +90,31 @@ class Turnstile:
         """
         if not self._gate.acquire(timeout=patience):
             raise StoreUnavailable(f"others of this process have waited for their turn to write for {patience:g} s")
-        held = self._turn.acquire(timeout=patience)
-        self._gate.release()
+        try:
+            held = self._turn.acquire(timeout=patience)
+        finally:
+            self._gate.release()
         if not held:
-            raise StoreUnavailable(f"another thread of this process has been writing for {patience:g} s")
+            raise StoreUnavailable(f"a write of this process has gone on, or waited for another program that writes, for {patience:g} s")
         if self._files:
-            gate, turn = self._files
-            gate.acquire(patience, self._on_contention)
-            turn.acquire(patience, self._on_contention)
-            gate.release()
+            self._queue_up(patience)
 
     def leave(self) -> None:
         """Give the turn to the next."""
         if self._files:
             self._files[1].release()
         self._turn.release()
+
+    def _queue_up(self, patience: float) -> None:
+        gate, turn = self._files
+        try:
+            gate.acquire(min(patience, COURTESY), self._on_contention)
+            turn.acquire(min(patience, COURTESY), self._on_contention)
+        except BaseException:  # a signal's handler may raise while this waits: nobody else must wait for what it held
+            self.leave()
+            raise
+        finally:
+            gate.release()
 
     def close(self) -> None:
         """Close the files, which ends this turn's hold on them. Called by whoever has the turn, or before anybody had it."""

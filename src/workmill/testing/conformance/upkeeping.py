@@ -176,6 +176,15 @@ class Expiring:
         assert store.job(queued.id).finished_at is not None
         settle(store)
 
+    def test_what_was_set_aside_expires_too(self, store: Store, clock: MovableClock) -> None:
+        receipt = submit(store, expires_in=100)
+        crash(store, clock, held=1)
+        store.promote()
+        clock.advance(100)
+
+        assert store.expire() == 1
+        assert (store.job(receipt.id).state, store.job(receipt.id).aside) == (State.EXPIRED, None)
+
     def test_a_job_that_runs_does_not_expire(self, store: Store, clock: MovableClock) -> None:
         receipt = submit(store, expires_in=10)
         claim_one(store, join(store))
