@@ -1,19 +1,21 @@
 """Threads and the event loop: runs begin when they may, as many at once as they may, and each comes back once."""
 
 import asyncio
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from workmill.clock import monotonic
-from workmill.domain.outcome import Released, Succeeded
+from workmill.domain.outcome import Failed, Released, Succeeded
 from workmill.engine.context import RunningJob, Stop, current_job
 from workmill.engine.gate import Closed
 from workmill.engine.handlers import Hooks
@@ -250,3 +252,59 @@ def test_a_recall_beside_threads_that_take_loses_and_doubles_nothing(site: Any, 
 
         assert {id(run) for run in recalled} | {id(run) for run in back} == {id(run) for run in runs}
         assert site.back.empty()
+
+
+def test_a_task_that_another_handler_cancels_before_its_first_step_comes_back(site_of: Any) -> None:
+    async def cancel_all_others() -> str:
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        return "null"
+
+    with site_of("loop") as site:
+        runs = [site.job(lambda _payload: cancel_all_others()), site.job(lambda _payload: asyncio.sleep(PATIENCE))]
+        site.executor.start(runs)
+        back = [site.back.get(timeout=PATIENCE) for _ in runs]
+
+    assert set(back) == set(runs)
+    assert isinstance(runs[0].outcome, Succeeded)
+    assert isinstance(runs[1].outcome, Failed)
+
+
+class Evasive(Exception):
+    """Raises when anybody looks at what it is."""
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError
+
+
+def test_an_error_that_raises_when_it_is_looked_at_is_a_failed_run(site: Any) -> None:
+    run = site.job(raising(Evasive()))
+    site.executor.start([run])
+
+    assert site.back.get(timeout=PATIENCE) is run
+    assert isinstance(run.outcome, Failed)
+    assert run.outcome.error.type == "Evasive"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_process_that_a_handler_forks_and_lets_come_back_runs_nothing(site: Any, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+
+    def fork(_payload: str) -> str:
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+        return "null"
+
+    def note(_payload: str) -> str:
+        with notes.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return "null"
+
+    forking, *noting = runs = [site.job(fork), *(site.job(note) for _ in range(5))]
+    site.executor.start(runs)
+
+    assert {site.back.get(timeout=PATIENCE) for _ in runs} == {forking, *noting}
+    assert notes.read_text().split() == [str(os.getpid())] * len(noting)

@@ -59,6 +59,7 @@ def test_a_long_list_comes_in_pages(mill: MemoryMill, dead: list[str]) -> None:
     [
         ({"state": "done"}, "state: must be of blocked, scheduled"),
         ({"state": ["dead", "done"]}, "state: must be of blocked, scheduled"),
+        ({"state": []}, "state: must name a state"),
         ({"sate": "dead"}, "sate: no such filter"),
         ({"limit": 0}, "limit: must be a whole number from 1 to 1000"),
         ({"created_after": dt.datetime(2026, 1, 1)}, "created_after: must have an offset"),  # noqa: DTZ001 - naive on purpose
@@ -220,3 +221,10 @@ def test_every_change_leaves_a_line_in_the_audit_and_a_refused_one_none(mill: Me
     assert dead[0] in lines[0].target
     assert lines[1].target == "mail"
     assert all(line.actor.startswith("python:") for line in lines)
+
+
+def test_a_list_of_no_states_does_not_mean_every_job(mill: MemoryMill, dead: list[str]) -> None:
+    with pytest.raises(InvalidInput, match="must name a state"):
+        mill.jobs.discard_all(state=[])
+
+    assert len(mill.jobs.find(state="dead")) == len(dead)

@@ -151,3 +151,17 @@ def test_items_of_many_threads_all_get_their_own_answers(disk: Disk, group: Grou
 def test_a_store_takes_submissions_either_way(path: Path, *, together: bool) -> None:
     with closing(SQLiteStore(f"sqlite:///{path}", group_commit=together, group_delay=0.001)) as store:
         assert submit(store).created
+
+
+def test_a_thread_that_could_not_be_started_is_started_by_the_next_item(
+    group: GroupCommit[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        with pytest.raises(RuntimeError, match="thread"):
+            group.put(1)
+
+    assert group.put(2).result(30) == 20

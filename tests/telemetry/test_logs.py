@@ -126,3 +126,13 @@ def test_undone_it_leaves_the_logger_as_it_was(log: Callable[..., Log]) -> None:
     log().undo()
 
     assert (logger.level, logger.propagate, list(logger.handlers)) == before
+
+
+def test_a_stream_that_somebody_has_closed_hurts_nobody(log: Callable[..., Log], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = log()
+    made.stream.close()
+    monkeypatch.setattr("sys.stderr", made.stream)  # where logging tells of its own failures
+    made.telemetry.subscribe(lambda _event: 1 / 0)
+
+    made.telemetry.emit("job.succeeded", INFO, JOB)
+    logging.getLogger("workmill.job").warning("of a handler")

@@ -8,6 +8,7 @@ A run that was not admitted has been handed back already and is the executor's n
 
 from __future__ import annotations
 
+import os
 from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -119,6 +120,12 @@ def _judged(run: RunningJob, error: BaseException, now: float, waited: int, ran:
     kind = FailureKind.TIMEOUT if reason is Stop.TIMEOUT else FailureKind.ERROR
     retry_in = error.seconds if isinstance(error, RetryIn) and _is_delay(error.seconds) else None
     return Failed(run.fence, kind, told, waited, ran, retry_in, _is_final(run, error))
+
+
+def end_if_forked(home: int) -> None:
+    """End a process that a handler has forked and let come back here: the runs that wait are the worker's, `home`'s, to run."""
+    if os.getpid() != home:
+        os._exit(1)
 
 
 def timed_out(run: RunningJob, waited: int, ran: int, traceback: str = "") -> Failed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +15,7 @@ from typing import Final
 
 from workmill.clock import monotonic
 from workmill.engine.context import RunningJob, current
-from workmill.engine.executors.base import Floor, raised, returned
+from workmill.engine.executors.base import Floor, end_if_forked, raised, returned
 from workmill.telemetry import ERROR, Telemetry
 
 CLOSING: Final = 1.0
@@ -66,6 +67,7 @@ class LoopExecutor:
         self._concurrency = concurrency
         self._thread = thread
         self._loop = thread.enter()
+        self._home = os.getpid()
         self._inbox: deque[RunningJob] = deque()
         self._call = self._with_middleware if floor.hooks.middleware else _plainly
         self._running: dict[RunningJob, asyncio.Task[None]] = {}
@@ -111,6 +113,7 @@ class LoopExecutor:
             run.outcome = raised(run, error, monotonic())
         else:
             run.outcome = returned(run, result, monotonic())
+        end_if_forked(self._home)
         self._deliver(run)
 
     def _done(self, run: RunningJob, task: asyncio.Task[None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from contextvars import copy_context
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from workmill.clock import monotonic
 from workmill.engine.context import RunningJob, current
-from workmill.engine.executors.base import Floor, raised, returned
+from workmill.engine.executors.base import Floor, end_if_forked, raised, returned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +80,7 @@ class ThreadExecutor:
     def _serve(self) -> None:
         """The life of a thread. Every instruction in this loop is paid by every job."""
         take, admit, call, deliver = self._inbox.get, self._floor.admit, self._call, self._floor.deliver
-        threads, ident = self._threads, threading.get_ident()
+        threads, ident, home = self._threads, threading.get_ident(), os.getpid()
         while True:
             run = take()
             if run is not None and admit(run):
@@ -91,6 +92,7 @@ class ThreadExecutor:
                     run.outcome = raised(run, error, monotonic())
                 else:
                     run.outcome = returned(run, result, monotonic())
+                end_if_forked(home)
                 deliver(run)
             if len(threads) > self._concurrency and self._surplus():
                 return
