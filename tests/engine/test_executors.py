@@ -273,7 +273,7 @@ def test_a_task_that_another_handler_cancels_before_its_first_step_comes_back(si
 class Evasive(Exception):
     """Raises when anybody looks at what it is."""
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         raise RuntimeError
 

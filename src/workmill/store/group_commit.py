@@ -77,8 +77,7 @@ class GroupCommit(Generic[Item, Answer]):
     def _run(self, queue: Queue[Item, Answer]) -> None:
         """Until the end mark: wait for one, take all that is there, write."""
         while (first := queue.get()) is not None:
-            if self._delay:
-                clock.sleep(self._delay)
+            clock.sleep(self._delay)  # even without a delay it lets those come who are about to: they were woken with the last group
             group, weight = [first], self._weigh(first[0])
             while weight < self._heavy and not queue.empty():
                 following = queue.get()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from workmill import clock
@@ -16,39 +17,56 @@ if TYPE_CHECKING:
 ACTIVE_SECONDS: Final = 0.005
 IDLE_SECONDS: Final = 0.035
 ACTIVE_FOR: Final = 1.0
-"""How long after a change to look often: a busy store is answered sooner, and an idle process sleeps."""
+"""How long after a sign of change to look often: a busy store is answered sooner, and an idle process sleeps."""
+LOOK_SECONDS: Final = 1.0
+"""How often to look though the log's file shows no sign: a commit may become visible long after it was written."""
 log = logging.getLogger(__name__)
 
 
 class Watcher(Loop):
-    """Looks whether the file has changed since the last look."""
+    """Looks whether others have committed. While all is quiet it only glances at the log's file, which costs a quarter of a look."""
 
     name = "changes"
 
-    def __init__(self, version: Callable[[], object], on_change: Callable[[], None]) -> None:
+    def __init__(self, path: str, version: Callable[[], object], on_change: Callable[[], None]) -> None:
         super().__init__(Telemetry())
+        self._log = Path(f"{path}-wal")
         self._version = version
         self._on_change = on_change
         self._seen: object = None
-        self._active_until = 0.0
+        self._glanced: object = None
+        self._look_at = self._active_until = 0.0
 
     def run_once(self) -> float:
-        version = self._version()
         now = clock.monotonic()
-        if version != self._seen:
-            self._seen = version
+        glance = self._glance()
+        if glance == self._glanced and now >= self._active_until and now < self._look_at:
+            return IDLE_SECONDS
+        version = self._version()
+        if (version, glance) != (self._seen, self._glanced):
             self._active_until = now + ACTIVE_FOR
+        changed, self._seen, self._glanced, self._look_at = version != self._seen, version, glance, now + LOOK_SECONDS
+        if changed:
             self._on_change()
         return ACTIVE_SECONDS if now < self._active_until else IDLE_SECONDS
+
+    def _glance(self) -> object:
+        """A value that is another one once somebody has written to the log a moment (the clock of files ticks coarsely) after this one."""
+        try:
+            status = self._log.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 class Changes:
     """Who wants to hear of changes. The thread that looks for other processes' lives while somebody listens.
 
-    `version` tells one state of the file from another; None: no other process has it.
+    `version` tells one state of the file at `path` from another; without a path no other process has it.
     """
 
-    def __init__(self, version: Callable[[], object] | None) -> None:
+    def __init__(self, path: str | None, version: Callable[[], object]) -> None:
+        self._path = path
         self._version = version
         self.forget()
 
@@ -61,8 +79,8 @@ class Changes:
     def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
         listener = (wake,)
         with self._lock:
-            if not self._listeners and self._version is not None:
-                self._watchers.append(Watcher(self._version, self.tell))
+            if not self._listeners and self._path is not None:
+                self._watchers.append(Watcher(self._path, self._version, self.tell))
                 self._watchers[-1].start()
             self._listeners = (*self._listeners, listener)
         return lambda: self._unsubscribe(listener)

@@ -35,7 +35,7 @@ class SQLiteDatabase:
 
     def __init__(self, path: str | None, now: Callable[[], int] | None = None, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = path
-        self.changes = Changes(None if path is None else lambda: self._connections().version())
+        self.changes = Changes(path, lambda: self._connections().version())
         self._now = now or clock.wall
         self._busy_seconds = busy_seconds
         self._opening = threading.Lock()
