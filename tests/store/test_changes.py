@@ -78,12 +78,26 @@ def test_after_a_sign_it_looks_often_until_the_commit_can_be_seen(quiet: Watcher
     file.write()
     assert (quiet.run_once(), file.told) == (ACTIVE_SECONDS, 0)
 
-    moment(10.6)
+    moment(10.5 + ACTIVE_FOR / 2)
     file.commit()
     assert (quiet.run_once(), file.told) == (ACTIVE_SECONDS, 1)
 
-    moment(10.6 + ACTIVE_FOR)
+    moment(10.5 + 2 * ACTIVE_FOR)
     assert (quiet.run_once(), file.told) == (IDLE_SECONDS, 1)
+
+
+def test_a_commit_that_takes_long_after_its_sign_is_told_at_the_next_turn(
+    quiet: Watcher, file: File, moment: Callable[[float], None]
+) -> None:
+    moment(10.2)
+    file.write()
+    quiet.run_once()
+
+    moment(10.2 + 2 * ACTIVE_FOR)
+    file.commit()
+    quiet.run_once()
+
+    assert file.told == 1
 
 
 def test_a_commit_without_any_sign_is_told_within_a_second(quiet: Watcher, file: File, moment: Callable[[float], None]) -> None:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 ACTIVE_SECONDS: Final = 0.005
 IDLE_SECONDS: Final = 0.035
-ACTIVE_FOR: Final = 1.0
-"""How long after a sign of change to look often: a busy store is answered sooner, and an idle process sleeps."""
+ACTIVE_FOR: Final = 0.1
+"""How long after a sign of change to look often: a busy store is answered sooner, and an idle one is not kept awake by its upkeep."""
 LOOK_SECONDS: Final = 1.0
 """How often to look though the log's file shows no sign: a commit may become visible long after it was written."""
 log = logging.getLogger(__name__)
@@ -35,16 +35,16 @@ class Watcher(Loop):
         self._on_change = on_change
         self._seen: object = None
         self._glanced: object = None
-        self._look_at = self._active_until = 0.0
+        self._look_at = self._active_until = self._watch_until = 0.0
 
     def run_once(self) -> float:
         now = clock.monotonic()
         glance = self._glance()
-        if glance == self._glanced and now >= self._active_until and now < self._look_at:
+        if glance == self._glanced and self._watch_until <= now < self._look_at:
             return IDLE_SECONDS
         version = self._version()
         if (version, glance) != (self._seen, self._glanced):
-            self._active_until = now + ACTIVE_FOR
+            self._active_until, self._watch_until = now + ACTIVE_FOR, now + LOOK_SECONDS
         changed, self._seen, self._glanced, self._look_at = version != self._seen, version, glance, now + LOOK_SECONDS
         if changed:
             self._on_change()
