@@ -103,9 +103,7 @@ def drain(results: Results) -> str:
 
 def enqueue(results: Results) -> str:
     names = ("many_of_ceiling", "one_thread_per_second", "threads_per_second", "threads_gain")
-    rows = [
-        [command(result), number(result.jobs_per_second), *figures(result, *names), *quantiles(result)] for result in results.values()
-    ]
+    rows = [[command(result), number(result.jobs_per_second), *figures(result, *names), *quantiles(result)] for result in results.values()]
     columns = "command | `enqueue_many`/s: | of the ceiling: | one thread/s: | eight threads/s: | gain: | call p50 ms: | p95: | p99: | max:"
     return table(columns, rows)
 
