@@ -65,5 +65,5 @@ def test_however_it_ends_it_leaves_no_worker_behind(how: signal.Signals, code: i
 
     child.send_signal(how)
 
-    assert child.wait(30) == code
+    assert child.wait(120) == code
     until(lambda: not any(runs(pid) for pid in pids))
