@@ -4,59 +4,73 @@ from __future__ import annotations
 
 import logging
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from workmill import clock
 from workmill.loops import Loop
+from workmill.store.sqlite.signs import Glances, signs_of
 from workmill.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ACTIVE_SECONDS: Final = 0.005
-IDLE_SECONDS: Final = 0.035
-ACTIVE_FOR: Final = 0.1
-"""How long after a sign of change to look often: a busy store is answered sooner, and an idle one is not kept awake by its upkeep."""
+FIRST_LOOK: Final = 0.003
+"""Seconds to the next look after a sign, and the least between two: the log is written before the commit can be seen."""
+LAST_LOOK: Final = 0.1
+"""Each further look comes after twice the time, up to this."""
 LOOK_SECONDS: Final = 1.0
-"""How often to look though the log's file shows no sign: a commit may become visible long after it was written."""
+"""How often to look without a sign: a commit may become visible long after it was written."""
+DEAF_AFTER: Final = 3
+"""Changes in a row without a sign after which the kernel is not trusted to tell (a file system may not)."""
 log = logging.getLogger(__name__)
 
 
 class Watcher(Loop):
-    """Looks whether others have committed. While all is quiet it only glances at the log's file, which costs a quarter of a look."""
+    """Looks whether others have committed: a few times after each sign of a write, and hardly while all is quiet."""
 
     name = "changes"
 
     def __init__(self, path: str, version: Callable[[], object], on_change: Callable[[], None]) -> None:
         super().__init__(Telemetry())
-        self._log = Path(f"{path}-wal")
+        self._log = f"{path}-wal"
+        self.signs = signs_of(self._log)
         self._version = version
         self._on_change = on_change
         self._seen: object = None
-        self._glanced: object = None
-        self._look_at = self._active_until = self._watch_until = 0.0
+        self._heard = True
+        self._unheard = 0
+        self._pause = 0.0
 
     def run_once(self) -> float:
-        now = clock.monotonic()
-        glance = self._glance()
-        if glance == self._glanced and self._watch_until <= now < self._look_at:
-            return IDLE_SECONDS
         version = self._version()
-        if (version, glance) != (self._seen, self._glanced):
-            self._active_until, self._watch_until = now + ACTIVE_FOR, now + LOOK_SECONDS
-        changed, self._seen, self._glanced, self._look_at = version != self._seen, version, glance, now + LOOK_SECONDS
+        changed, self._seen = version != self._seen, version
+        self._mistrust(changed=changed)
         if changed:
             self._on_change()
-        return ACTIVE_SECONDS if now < self._active_until else IDLE_SECONDS
+        self._pause = FIRST_LOOK if self._heard else self._pause * 2
+        if self._pause > LAST_LOOK:
+            self._pause = LOOK_SECONDS
+        return self._pause
 
-    def _glance(self) -> object:
-        """A value that is another one once somebody has written to the log a moment (the clock of files ticks coarsely) after this one."""
-        try:
-            status = self._log.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
+    def rest(self, seconds: float) -> None:
+        until = clock.monotonic() + FIRST_LOOK
+        self._heard = self.signs.wait(seconds)
+        early = until - clock.monotonic()
+        if self._heard and early > 0:
+            self.bell.wait(early)
+
+    def wake(self) -> None:
+        super().wake()
+        self.signs.interrupt()
+
+    def _mistrust(self, *, changed: bool) -> None:
+        """Glance from now on when change after change was found by looking alone."""
+        if self._heard:
+            self._unheard = 0
+        elif changed and self._pause >= LOOK_SECONDS:
+            self._unheard += 1
+            if self._unheard == DEAF_AFTER:
+                self.signs = Glances(self._log)
 
 
 class Changes:
@@ -68,13 +82,16 @@ class Changes:
     def __init__(self, path: str | None, version: Callable[[], object]) -> None:
         self._path = path
         self._version = version
+        self._watchers: list[Watcher] = []
         self.forget()
 
     def forget(self) -> None:
         """Begin anew, as a forked child must: the threads and those who listen are its parent's."""
         self._lock = threading.Lock()
         self._listeners: tuple[tuple[Callable[[], None]], ...] = ()
-        self._watchers: list[Watcher] = []
+        for watcher in self._watchers:
+            watcher.signs.close()
+        self._watchers.clear()
 
     def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
         listener = (wake,)
@@ -100,6 +117,7 @@ class Changes:
             for watcher in self._watchers:
                 watcher.stop()
                 watcher.join()
+                watcher.signs.close()
             self._watchers.clear()
 
     def _unsubscribe(self, listener: tuple[Callable[[], None]]) -> None:
