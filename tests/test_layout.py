@@ -174,7 +174,7 @@ def test_a_write_may_touch_a_running_job_unless_it_names_other_states(statement:
     [
         ("domain/**/*.py", "", 1_200),
         ("store/**/*.py", "store/sqlite", 1_800),
-        ("store/sqlite/**/*.py", "", 700),
+        ("store/sqlite/**/*.py", "", 800),
         ("engine/**/*.py", "engine/executors", 1_300),
         ("engine/executors/**/*.py", "", 1_100),
     ],
