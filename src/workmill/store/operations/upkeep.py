@@ -29,6 +29,8 @@ GONE_WORKER: Final = 2 * 86_400 * SECOND
 """How long the row of a worker that is gone is kept for the history that names it."""
 LONGEST_RETENTION: Final = 1_000 * 366 * 86_400.0
 """Seconds; what stays longer stays for ever."""
+FOLDED_AT_ONCE: Final = 200
+"""Deltas in one transaction of `fold`. It comes by each second, and on a database with one writer a job waits as long as it takes."""
 UNMOVABLE: Final = "unmovable"
 PROMOTABLE: Final = sources(Event.PROMOTE)
 
@@ -67,7 +69,7 @@ class Keeping(Operations):
         folded = 0
         while folded < limit and self._is_behind():
             with self._database.write() as session:
-                more = stats.fold(session, min(limit - folded, UPKEEP_BATCH))
+                more = stats.fold(session, min(limit - folded, FOLDED_AT_ONCE))
             if not more:  # it rolled up, or forgot
                 break
             folded += more
