@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ settings.load_profile("soak" if SOAK else "small")
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[COUNTS] = []
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a script starts with &, and by all that it starts in turn
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = SEED
 
