@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
 import socket
@@ -56,6 +57,8 @@ def run_worker_process(
         worker = mill.worker(options, target=target, settings=settings)
         stack.callback(mill.close)
         stack.enter_context(_signals(worker))
+        gc.freeze()  # what has been loaded stays: the collector need not go through it again and again (5 % of a drain)
+        stack.callback(gc.unfreeze)
         left = worker.run()
     return WORK_LEFT if left else DONE
 

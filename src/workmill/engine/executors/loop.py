@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +14,7 @@ from typing import Final
 
 from workmill.clock import monotonic
 from workmill.engine.context import RunningJob, current
-from workmill.engine.executors.base import Floor, end_if_forked, raised, returned
+from workmill.engine.executors.base import Floor, end_if_forked, here, raised, returned
 from workmill.telemetry import ERROR, Telemetry
 
 CLOSING: Final = 1.0
@@ -67,7 +66,7 @@ class LoopExecutor:
         self._concurrency = concurrency
         self._thread = thread
         self._loop = thread.enter()
-        self._home = os.getpid()
+        self._home = here()
         self._inbox: deque[RunningJob] = deque()
         self._call = self._with_middleware if floor.hooks.middleware else _plainly
         self._running: dict[RunningJob, asyncio.Task[None]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from contextvars import copy_context
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from workmill.clock import monotonic
 from workmill.engine.context import RunningJob, current
-from workmill.engine.executors.base import Floor, end_if_forked, raised, returned
+from workmill.engine.executors.base import Floor, end_if_forked, here, raised, returned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +79,7 @@ class ThreadExecutor:
     def _serve(self) -> None:
         """The life of a thread. Every instruction in this loop is paid by every job."""
         take, admit, call, deliver = self._inbox.get, self._floor.admit, self._call, self._floor.deliver
-        threads, ident, home = self._threads, threading.get_ident(), os.getpid()
+        threads, ident, home = self._threads, threading.get_ident(), here()
         while True:
             run = take()
             if run is not None and admit(run):
