@@ -5,13 +5,20 @@ import random
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from workmill.store.base import Store
+from workmill.store.open import open_store
+from workmill.testing.clock import MovableClock
+from workmill.testing.servers import PostgresServer
+
 SOAK = os.environ.get("WORKMILL_SOAK") == "1"
 SEED = int(os.environ.get("WORKMILL_SEED") or random.SystemRandom().randrange(10**9))
+SCHEMAS = count(1)
 COUNTS = pytest.StashKey[list[str]]()
 
 settings.register_profile("small", max_examples=60, deadline=None, print_blob=True)
@@ -60,3 +67,28 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if counts:
         terminalreporter.section(f"counts, seed {SEED}")
         terminalreporter.write_line("\n".join(sorted(counts)))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for all tests that break nothing; it spares the disk."""
+    server = PostgresServer(durable=False)
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def postgres_store(postgres: PostgresServer) -> Iterator[Callable[..., Store]]:
+    """`postgres_store(clock)`: a new, empty, migrated store on PostgreSQL; with `beside`, another way into that store."""
+    opened: list[Store] = []
+
+    def make(clock: MovableClock | None = None, *, beside: Store | None = None, parameters: str = "") -> Store:
+        schema = f"test_{next(SCHEMAS)}" if beside is None else str(vars(beside)["_schema"])
+        store = open_store(postgres.url + parameters, clock, schema=schema)
+        store.migrate()
+        opened.append(store)
+        return store
+
+    yield make
+    for store in opened:
+        store.close()

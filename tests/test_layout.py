@@ -21,7 +21,7 @@ EMPTY_NAMES: Final = {"base_utils", "common", "core", "helper", "helpers", "mana
 RUNNERS: Final = {"rows", "run", "each"}
 """The methods of a store's `Session` that take the name of a statement."""
 
-WRITES_JOBS: Final = re.compile(r"\b(?:UPDATE|DELETE\s+FROM)\s+workmill_jobs\b", re.IGNORECASE)
+WRITES_JOBS: Final = re.compile(r"\b(?:UPDATE|DELETE\s+FROM)\s+workmill[_.]jobs\b", re.IGNORECASE)
 STATE_TEST: Final = re.compile(r"\bstate\s*(?:=|IN)\s*\(?((?:\s*,?\s*'[a-z]+')+)", re.IGNORECASE)
 
 
@@ -173,14 +173,15 @@ def test_a_write_may_touch_a_running_job_unless_it_names_other_states(statement:
     ("pattern", "without", "budget"),
     [
         ("domain/**/*.py", "", 1_200),
-        ("store/**/*.py", "store/sqlite", 1_800),
+        ("store/**/*.py", "store/sqlite store/postgres", 2_000),
         ("store/sqlite/**/*.py", "", 800),
+        ("store/postgres/**/*.py", "", 800),
         ("engine/**/*.py", "engine/executors", 1_300),
         ("engine/executors/**/*.py", "", 1_100),
     ],
 )
 def test_a_package_keeps_its_budget_of_code(pattern: str, without: str, budget: int) -> None:
-    left_out = {PACKAGE / without} - {PACKAGE}
+    left_out = {PACKAGE / folder for folder in without.split()}
     counted = [path for path in PACKAGE.glob(pattern) if not left_out & set(path.parents)]
 
     assert sum(map(code_lines, counted)) <= budget

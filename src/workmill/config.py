@@ -12,10 +12,12 @@ from workmill.domain.errors import ConfigurationError
 from workmill.domain.limits import MAX_SECONDS
 
 STORE: Final = "WORKMILL_STORE"
+SCHEMA: Final = "WORKMILL_SCHEMA"
 RETAIN: Final = "WORKMILL_RETAIN"
 RETAIN_DEAD: Final = "WORKMILL_RETAIN_DEAD"
 
 DEFAULT_STORE: Final = "sqlite:///workmill.db"
+DEFAULT_SCHEMA: Final = "workmill"
 DEFAULT_RETAIN: Final = 7 * 86_400.0
 MAX_RETAIN: Final = 100 * MAX_SECONDS
 
@@ -33,6 +35,7 @@ class Settings:
     """What the environment says. Retention is in seconds; None keeps for ever."""
 
     store: str = DEFAULT_STORE
+    schema: str = DEFAULT_SCHEMA
     retain: float | None = DEFAULT_RETAIN
     retain_dead: float | None = None
 
@@ -46,6 +49,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     """
     return Settings(
         store=environment.get(STORE) or DEFAULT_STORE,
+        schema=environment.get(SCHEMA) or DEFAULT_SCHEMA,
         retain=_retention(environment, RETAIN, DEFAULT_RETAIN),
         retain_dead=_retention(environment, RETAIN_DEAD, None),
     )

@@ -4,9 +4,12 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from workmill.bench.ceiling import sqlite_ceiling
+from workmill.bench.ceiling import PAYLOAD, sqlite_ceiling
+from workmill.bench.ceiling_postgres import measure
+from workmill.testing.servers import PostgresServer
 
 
 @pytest.mark.parametrize(("jobs", "batch"), [(250, 100), (100, 100), (7, 10)])
@@ -23,3 +26,12 @@ def test_its_figures_are_rates_and_its_exchanges_are_all_there(tmp_path: Path) -
 
     assert len(rows.exchanges) == 4
     assert min(rows.insert, rows.exchange) > rows.lifecycle > 0
+
+
+def test_the_ceiling_on_postgresql_takes_every_row_through_and_leaves_nothing(postgres: PostgresServer, tmp_path: Path) -> None:
+    inserting, exchanges = measure(postgres.url, 250, 100, PAYLOAD)
+
+    assert inserting > 0
+    assert len(exchanges) == 4  # three claims, and the end of the last
+    with psycopg.connect(postgres.url) as database:
+        assert database.execute("SELECT to_regclass('workmill_ceiling')").fetchall() == [(None,)]

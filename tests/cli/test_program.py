@@ -49,7 +49,7 @@ def test_the_version_is_shown(workmill: Workmill) -> None:
         (["audit", "--no-such-option"], "workmill audit: No such option '--no-such-option' (see workmill audit --help)"),
         (["jobs", "show"], "workmill jobs show: ID: is missing"),
         (["audit", "--limit", "x"], "workmill audit: --limit: 'x' is not a valid integer range."),
-        (["--store", "nonsense", "audit"], "workmill audit: WORKMILL_STORE: must be sqlite:///path (got 'nonsense')"),
+        (["--store", "nonsense", "audit"], "workmill audit: WORKMILL_STORE: must be sqlite:///path or postgresql://… (got 'nonsense')"),
         (["migrate", "--check", "--sql"], "workmill migrate: --check and --sql cannot be used together (see workmill migrate --help)"),
     ],
 )

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from workmill import clock
-from workmill.store.sqlite.changes import DEAF_AFTER, FIRST_LOOK, LAST_LOOK, LOOK_SECONDS, Changes, Watcher
+from workmill.store.changes import Changes
 from workmill.store.sqlite.signs import Glances, Signs, Told, signs_of
+from workmill.store.sqlite.watcher import DEAF_AFTER, FIRST_LOOK, LAST_LOOK, LOOK_SECONDS, Watcher
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 
@@ -227,7 +228,7 @@ def test_a_sign_in_between_restores_the_trust(watcher: Watcher, file: File) -> N
 
 @on_linux
 def test_listening_again_and_again_costs_no_files(file: File) -> None:
-    listening = Changes(str(file.path), file.look)
+    listening = Changes(lambda tell: Watcher(str(file.path), file.look, tell))
     before = open_files()
 
     for _ in range(20):
@@ -239,7 +240,7 @@ def test_listening_again_and_again_costs_no_files(file: File) -> None:
 
 
 def test_the_thread_lives_while_somebody_listens(file: File) -> None:
-    listening = Changes(str(file.path), file.look)
+    listening = Changes(lambda tell: Watcher(str(file.path), file.look, tell))
     stops = [listening.subscribe(lambda: None), listening.subscribe(lambda: None)]
     (watcher,) = listening._watchers
 
@@ -252,7 +253,7 @@ def test_the_thread_lives_while_somebody_listens(file: File) -> None:
 
 
 def test_who_listens_may_stop_in_the_thread_that_calls(file: File) -> None:
-    listening = Changes(None, file.look)
+    listening = Changes(None)
     calls: list[int] = []
 
     def once() -> None:

@@ -242,7 +242,7 @@ def test_a_limit_on_the_size_of_files_ends_nothing(path: Path, store: Store) -> 
 def test_a_death_at_any_statement_leaves_all_or_nothing(path: Path, store: Store) -> None:
     said = dict(line.split() for line in told("die_at_each_statement", path))
 
-    assert int(said["submission"]) >= 3
+    assert int(said["submission"]) >= 2
     assert int(said["exchange"]) >= 15
     assert store.invariants() == []
     settle(store)

@@ -1,4 +1,4 @@
-"""Two connections to one file, let loose at the same moment: exactly one wins, whoever it is, and the books are straight."""
+"""Two ways into one store, let loose at the same moment: exactly one wins, whoever it is, and the books are straight."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -21,9 +21,16 @@ Pair = tuple[Store, Store]
 Race = Callable[[Callable[[], Any], Callable[[], Any]], tuple[Any, Any]]
 
 
-@pytest.fixture
-def pair(path: Path, clock: MovableClock) -> Iterator[Pair]:
-    """One file, opened twice."""
+@pytest.fixture(params=["sqlite", "postgresql"])
+def pair(request: pytest.FixtureRequest, path: Path, clock: MovableClock) -> Iterator[Pair]:
+    """One store, opened twice."""
+    if request.param == "postgresql":
+        make = request.getfixturevalue("postgres_store")
+        one = make(clock)
+        other = make(clock, beside=one)
+        yield one, other
+        assert [vars(store)["_database"].lock_retries for store in (one, other)] == [0, 0]  # nobody was in anybody's way
+        return
     url = f"sqlite:///{path}"
     with closing(open_store(url, clock)) as one, closing(open_store(url, clock)) as other:
         one.counts()

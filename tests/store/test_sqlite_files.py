@@ -175,12 +175,6 @@ def test_a_migration_that_fails_leaves_nothing(path: Path, file_store: Store, mo
     assert file_store.pending_migrations() == []
 
 
-def test_a_queue_is_written_down_with_its_first_job(file_store: Store, sql: sqlite3.Connection) -> None:
-    submit_many(file_store, 3, queue="mail")
-
-    assert sql.execute("SELECT name, paused, concurrency_limit FROM workmill_queues").fetchall() == [("mail", 0, None)]
-
-
 def test_a_newer_schema_is_not_touched(path: Path, file_store: Store, sql: sqlite3.Connection) -> None:
     sql.execute("INSERT INTO workmill_migrations VALUES (9999, '9999_future', 0)")
 

@@ -1,4 +1,4 @@
-"""Worker processes on one file that are killed, stopped, continued and told to end: nothing is lost, and nobody else is charged."""
+"""Worker processes on one store, of either kind, that are killed, stopped, continued and told to end: nothing is lost, nobody charged."""
 
 import os
 import random
@@ -70,7 +70,7 @@ PROGRAM = textwrap.dedent(
         handlers = {name: Handler(name, body) for name, body in HANDLERS.items()}
         get = staticmethod(handlers.get)
 
-    store = open_store(f"sqlite:///{folder}/store.db")
+    store = open_store(sys.argv[5])
     telemetry = Telemetry()
     options = WorkerOptions(lease_seconds=lease, concurrency=concurrency, grace=grace)
     worker = Worker(store, Registry, options, telemetry=telemetry, waking=store, beside=[Keeper(store, telemetry)])
@@ -96,7 +96,13 @@ def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
 
 @contextmanager
 def between_transactions(fleet: "Fleet") -> Iterator[None]:
-    """A moment in which no worker writes: one that is stopped within a transaction holds up everybody, since it has SQLite's own lock."""
+    """A moment in which no worker writes: one that is stopped within a transaction holds up everybody, since it has SQLite's own lock.
+
+    PostgreSQL ends such a transaction itself.
+    """
+    if not fleet.store.url.startswith("sqlite:"):
+        yield
+        return
     connection = sqlite3.connect(fleet.folder / "store.db", isolation_level=None, timeout=PATIENCE)
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -108,7 +114,7 @@ def between_transactions(fleet: "Fleet") -> Iterator[None]:
 
 @dataclass
 class Fleet:
-    """A store in a file and the worker processes on it."""
+    """A store, the worker processes on it, and the folder where their handlers leave traces."""
 
     folder: Path
     store: Store
@@ -116,8 +122,9 @@ class Fleet:
 
     def start(self, *, lease: float = LEASE, concurrency: int = 4, grace: float = 30.0) -> subprocess.Popen[bytes]:
         """Start a worker process."""
-        command = [sys.executable, "-c", PROGRAM, str(self.folder), str(lease), str(concurrency), str(grace)]
-        self.processes.append(subprocess.Popen(command))
+        command = [sys.executable, "-c", PROGRAM, str(self.folder), str(lease), str(concurrency), str(grace), self.store.url]
+        environment = {**os.environ, "WORKMILL_SCHEMA": vars(self.store).get("_schema", "workmill")}
+        self.processes.append(subprocess.Popen(command, env=environment))
         return self.processes[-1]
 
     def submit(self, count: int, type: str = "quick", payload: str = "{}", **options: Any) -> list[str]:
@@ -159,9 +166,10 @@ class Fleet:
         self.store.close()
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[Fleet]:
-    fleet = Fleet(tmp_path, open_store(f"sqlite:///{tmp_path}/store.db"))
+@pytest.fixture(params=["sqlite", "postgresql"])
+def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
+    make = request.getfixturevalue("postgres_store") if request.param == "postgresql" else None
+    fleet = Fleet(tmp_path, make() if make else open_store(f"sqlite:///{tmp_path}/store.db"))
     yield fleet
     fleet.close()
 

@@ -60,7 +60,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling(Alike):
-    """The bare table by itself. Always SQLite, whatever store the stand hands out."""
+    """The bare table by itself, on the kind of database that the stand hands out."""
 
     name: ClassVar[str] = "ceiling"
     durations: ClassVar[str] = "one transaction that finishes a batch and claims the next"
@@ -71,10 +71,20 @@ class Ceiling(Alike):
 
     def round(self, stand: Stand) -> Round:
         """Insert, then exchange."""
-        rows = sqlite_ceiling(stand.new_file(".ceiling"), self.jobs, self.batch)
+        rows = ceiling_of(stand, self.jobs, self.batch)
         return Round(
             figures_of(rows.exchange, spread(rows.exchanges), insert=rows.insert, exchange=rows.exchange, lifecycle=rows.lifecycle)
         )
+
+
+def ceiling_of(stand: Stand, jobs: int = JOBS, batch: int = BATCH) -> Rows:
+    """What the database of the stand's stores can do: on a new SQLite file, or on the server of a PostgreSQL store."""
+    if stand.server is None:
+        return sqlite_ceiling(stand.new_file(".ceiling"), jobs, batch)
+    from workmill.bench.ceiling_postgres import measure  # noqa: PLC0415 - the driver is loaded when it is needed
+
+    inserting, exchanges = measure(stand.server, jobs, batch, PAYLOAD)
+    return _rows(jobs, inserting, exchanges)
 
 
 def sqlite_ceiling(path: Path, jobs: int = JOBS, batch: int = BATCH) -> Rows:
@@ -83,6 +93,10 @@ def sqlite_ceiling(path: Path, jobs: int = JOBS, batch: int = BATCH) -> Rows:
         database.executescript(TABLE)
         inserting = _insert(database, jobs, batch)
         exchanges = _exchange(database, jobs, batch)
+    return _rows(jobs, inserting, exchanges)
+
+
+def _rows(jobs: int, inserting: float, exchanges: list[float]) -> Rows:
     exchanging = sum(exchanges) / 1e6
     return Rows(round(jobs / inserting), round(jobs / exchanging), round(jobs / (inserting + exchanging)), exchanges)
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
-from workmill.bench.ceiling import PAYLOAD, sqlite_ceiling
+from workmill.bench.ceiling import PAYLOAD, ceiling_of
 from workmill.bench.handlers import NOOP, NOOP_ASYNC
 from workmill.bench.result import Goal, Round, figures_of
 from workmill.bench.samples import curve, spread
@@ -46,7 +46,7 @@ class Drain(Alike):
 
     def round(self, stand: Stand) -> Round:
         """The ceiling, then the worker."""
-        ceiling = sqlite_ceiling(stand.new_file(".ceiling")).exchange
+        ceiling = ceiling_of(stand).exchange
         with stand.store() as store:
             store.pause(QUEUE, actor="bench")
             stand.fill(store, HANDLERS[self.handler], [payload_of(self.payload_bytes)] * self.jobs)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from workmill.bench.ceiling import PAYLOAD, sqlite_ceiling
+from workmill.bench.ceiling import PAYLOAD, ceiling_of
 from workmill.bench.handlers import NOOP, noop
 from workmill.bench.result import Goal, Round, figures_of
 from workmill.bench.samples import curve, spread
@@ -47,7 +47,7 @@ class Enqueue(Alike):
 
     def round(self, stand: Stand) -> Round:
         """The ceiling, then many, one thread, all threads."""
-        ceiling = sqlite_ceiling(stand.new_file(".ceiling")).insert
+        ceiling = ceiling_of(stand).insert
         many = self._many(stand)
         with stand.store(group_commit=self.group_commit, group_delay=self.delay) as store:
             alone, _ = self._one_by_one(store, 1)

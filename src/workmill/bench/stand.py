@@ -23,7 +23,7 @@ from workmill.domain.job import Selection
 from workmill.domain.states import State
 from workmill.domain.submission import new_job
 from workmill.ids import new_id
-from workmill.store.open import open_store
+from workmill.store.open import POSTGRES, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -99,6 +99,11 @@ class Stand:
         self.progress = progress
         self._url = url
         self._numbers = count(1)
+
+    @property
+    def server(self) -> str | None:
+        """The URL of the PostgreSQL database in which the stores are; None when each is a file."""
+        return self._url if self._url is not None and self._url.startswith(POSTGRES) else None
 
     @contextmanager
     def application(self) -> Iterator[Workmill]:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
@@ -21,7 +22,7 @@ from workmill.domain.limits import check_seconds
 from workmill.domain.states import State
 from workmill.engine.context import current
 from workmill.registry import Registry
-from workmill.store.base import Store
+from workmill.store.base import OnLoop, Store
 from workmill.store.open import open_store
 
 T = TypeVar("T")
@@ -69,7 +70,10 @@ class Link:
         return self.store.submit(jobs) if connection is None else self.store.submit_within(connection, jobs)
 
     async def submit_async(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Receipt]:
-        """`submit` without blocking the event loop, save in the caller's own transaction, which must stay in its thread."""
+        """`submit` without blocking the event loop, save in a blocking connection's own transaction, which must stay in its thread."""
+        if jobs and iscoroutinefunction(getattr(connection, "execute", None)):
+            self.check_may_submit()
+            return await self.run(self.store.submit_within, OnLoop(connection, asyncio.get_running_loop()), jobs)
         if connection is not None or not jobs:
             return self.submit(jobs, connection)
         self.check_may_submit()

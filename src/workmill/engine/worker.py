@@ -46,8 +46,9 @@ CANCEL_SECONDS: Final = 2.0
 """Seconds that handlers have, after the grace, to end when they are told to; a second order to stop leaves them the next."""
 HURRY_SECONDS: Final = 0.2
 LOOK_AGAIN: Final = 0.2
-LAST_WRITE_SECONDS: Final = 5.0
-"""Seconds for an exchange that is under way at the very end."""
+LAST_WRITE_SECONDS: Final = 3.0
+"""Seconds for what is under way with the store at the very end; with the next under five, so that a store that hangs costs no more."""
+FAREWELL_SECONDS: Final = 0.5
 MOST_CONCURRENCY: Final = 10_000
 
 
@@ -249,12 +250,14 @@ class Worker:
         self._wait_until_empty(lambda: self._stop_by)
         told = self._cancel_what_runs()
         told_at = monotonic()
-        self._wait_until_empty(lambda: told_at + (HURRY_SECONDS if self._hurried else CANCEL_SECONDS))
+        if told:
+            self._wait_until_empty(lambda: told_at + (HURRY_SECONDS if self._hurried else CANCEL_SECONDS))
+        last = monotonic() + LAST_WRITE_SECONDS
         self._exchanger.stop()
         self._exchanger.join(LAST_WRITE_SECONDS)
         left = self._leftover(told)
-        self._end_loops()
-        self._leave()
+        self._end_loops(last)
+        self._leave(last)
         self._pools.close()
         self._tidings.stop()
         self._tidings.join(LAST_WRITE_SECONDS)
@@ -284,16 +287,21 @@ class Worker:
             unrecorded=sum(run.outcome is not None for run in held),
         )
 
-    def _end_loops(self) -> None:
+    def _end_loops(self, last: float) -> None:
         loops = (self._heartbeat, self._watchdog, *self._beside)
         for loop in loops:
             loop.stop()
         for loop in loops:
-            loop.join(LAST_WRITE_SECONDS)
+            loop.join(max(0.0, last - monotonic()))
         self._unsubscribe()
 
-    def _leave(self) -> None:
-        """Give back what is still held. A store that cannot be told finds out when the lease ends."""
+    def _leave(self, last: float) -> None:
+        """Give back what is still held. A store that cannot be told, or does not answer in time, finds out when the lease ends."""
+        leaving = threading.Thread(target=self._say_farewell, name="workmill-leaving", daemon=True)
+        leaving.start()
+        leaving.join(max(FAREWELL_SECONDS, last - monotonic()))
+
+    def _say_farewell(self) -> None:
         try:
             self._member.leave()
         except Exception as error:  # noqa: BLE001 - whatever a store raises, this worker ends

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from workmill.domain.states import State
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Future
 
@@ -66,6 +67,13 @@ class Work(Protocol):
         """Give everything this worker still holds back, uncharged, and end its lease; returns how many. Unknown workers: 0."""
 
 
+class OnLoop(NamedTuple):
+    """A caller's connection that belongs to an event loop, for a thread to use while that loop runs."""
+
+    connection: Any
+    loop: AbstractEventLoop
+
+
 class Submission(Protocol):
     """How jobs come in."""
 
@@ -75,13 +83,17 @@ class Submission(Protocol):
         A job is queued when it is due, otherwise scheduled; one whose deadline has passed is expired by the next upkeep turn.
         A taken unique key (type, key) inserts nothing: its receipt names the live job. Two jobs of one call with the same
         key: the second gets the first. A repeated id is answered with the job that has it and changes nothing.
+
+        Raises:
+            Conflict: `key_busy`: another open transaction has held a unique key for a second, and nobody can say whether it will be taken.
+
         """
 
     def submit_soon(self, jobs: Sequence[NewJob]) -> Future[list[Receipt]]:
         """`submit` without waiting, for event loops: the future has its answer or its error. It must not be cancelled."""
 
     def submit_within(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """`submit` inside the caller's open transaction: rolled back means never existed.
+        """`submit` inside the caller's open transaction: rolled back means never existed. A connection of an event loop comes `OnLoop`.
 
         Takes no lock that outlives a statement other than the caller's own; changes nothing of the caller's session.
 
@@ -149,7 +161,7 @@ class Operating(Protocol):
 
     The first four look at up to `limit` jobs of a selection (or look for them for 200 ms), newest first, in one transaction; while
     `next` of the answer is set it is the `cursor` to go on with. A selection that names neither ids nor states means the states its
-    verb is for. Ids that no job has are skipped as `not_found`.
+    verb is for. Ids that no job has are skipped as `not_found`, jobs that another transaction holds for long as `busy`.
 
     Raises:
         InvalidInput: names the argument or field, and the rule; before anything is written.
@@ -271,4 +283,4 @@ class Store(Work, Submission, Upkeep, Operating, Reading, Waking, Protocol):
         """Close every connection of this process; a later use opens them again."""
 
 
-__all__ = ["UPKEEP_BATCH", "Operating", "Reading", "State", "Store", "Submission", "Turn", "Upkeep", "Waking", "Work"]
+__all__ = ["UPKEEP_BATCH", "OnLoop", "Operating", "Reading", "State", "Store", "Submission", "Turn", "Upkeep", "Waking", "Work"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from workmill.config import from_environment
 from workmill.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -13,8 +15,15 @@ if TYPE_CHECKING:
     from workmill.store.base import Store
 
 
-def open_store(url: str, clock: Callable[[], int] | None = None, *, group_commit: bool = True, group_delay: float = 0.0) -> Store:
-    """The store a URL names; nothing is opened before its first use. The switches of the group commit are for measuring what it gains.
+POSTGRES: Final = ("postgresql://", "postgres://")
+
+
+def open_store(
+    url: str, clock: Callable[[], int] | None = None, *, schema: str | None = None, group_commit: bool = True, group_delay: float = 0.0
+) -> Store:
+    """The store a URL names; nothing is opened before its first use. `schema` is PostgreSQL's, else WORKMILL_SCHEMA says which.
+
+    The switches of the group commit are for measuring what it gains.
 
     Raises:
         ConfigurationError: the URL names no store.
@@ -24,7 +33,13 @@ def open_store(url: str, clock: Callable[[], int] | None = None, *, group_commit
         from workmill.store.sqlite.store import SQLiteStore  # noqa: PLC0415 - a backend is loaded when it is named
 
         return SQLiteStore(url, clock, group_commit=group_commit, group_delay=group_delay)
-    raise ConfigurationError(f"WORKMILL_STORE: must be sqlite:///path (got {url!r:.120})")
+    if url.startswith(POSTGRES):
+        if find_spec("psycopg") is None:
+            raise ConfigurationError("WORKMILL_STORE: a PostgreSQL store needs the extra: pip install 'workmill[postgres]'")
+        from workmill.store.postgres.store import PostgresStore  # noqa: PLC0415 - see above
+
+        return PostgresStore(url, schema or from_environment().schema, clock, group_commit=group_commit, group_delay=group_delay)
+    raise ConfigurationError(f"WORKMILL_STORE: must be sqlite:///path or postgresql://… (got {url!r:.120})")
 
 
 def same_store(one: str, other: str) -> bool:

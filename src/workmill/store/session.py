@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+import random
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
-from workmill.domain.errors import StoreFailure
+from workmill import clock
+from workmill.domain.errors import StoreFailure, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+TRIES: Final = 6
+FIRST_PAUSE: Final = 0.005
+"""Seconds, at most, before a transaction that was undone for the sake of another is tried again; each further time twice as long."""
+
+
 class BadData(StoreFailure):
     """A value of some row was refused (constraint, too big, not storable): that row is at fault, and the others can go on without it."""
+
+
+class Conflicted(StoreUnavailable):
+    """The database undid a transaction for the sake of another (deadlock, serialization); the same once more is likely to pass."""
+
+
+class KeyBusy(BadData):
+    """A unique key is held by another open transaction, and nobody can say yet whether it is taken."""
 
 
 class Session(Protocol):
@@ -52,6 +72,9 @@ class Database(Protocol):
     def join(self, connection: Any) -> AbstractContextManager[Session]:
         """A session inside the caller's open transaction."""
 
+    lock_retries: int
+    """How many transactions have been tried again because they were in the way of others; 0 where all take their locks in one order."""
+
 
 class Operations:
     """What each group of operations stands on. A store is composed of the groups."""
@@ -60,4 +83,23 @@ class Operations:
         self._database = database
 
 
-__all__ = ["BadData", "Database", "Operations", "Session"]
+Transaction = Callable[Concatenate[Any, Arguments], Result]
+
+
+def repeated(operation: Transaction[Arguments, Result]) -> Transaction[Arguments, Result]:
+    """A method of `Operations` that is one write transaction: tried again when the database undoes it for the sake of another."""
+
+    @wraps(operation)
+    def run(self: Any, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        for number in range(TRIES - 1):
+            try:
+                return operation(self, *args, **kwargs)
+            except Conflicted:
+                self._database.lock_retries += 1
+                clock.sleep(random.uniform(0, FIRST_PAUSE * 2**number))
+        return operation(self, *args, **kwargs)
+
+    return run
+
+
+__all__ = ["BadData", "Conflicted", "Database", "KeyBusy", "Operations", "Session", "repeated"]

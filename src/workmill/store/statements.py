@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 GIVEN: Final = "given"
 _TOKEN: Final = re.compile(r"--[^\n]*|'(?:[^']|'')*'|(?<!:):([a-z_]+)")
@@ -62,5 +62,11 @@ def parse(text: str, mark: str = "?") -> Statement:
 @cache
 def load(package: str) -> Mapping[str, Statement]:
     """All statements of a package's `queries` folder, by the names of their files."""
-    folder = files(package) / "queries"
-    return {file.name[:-4]: parse(file.read_text("utf-8")) for file in folder.iterdir() if file.name.endswith(".sql")}
+    return {name: parse(text) for name, text in texts(package)}
+
+
+def texts(package: str) -> Iterator[tuple[str, str]]:
+    """The names and texts of the files in a package's `queries` folder."""
+    for file in (files(package) / "queries").iterdir():
+        if file.name.endswith(".sql"):
+            yield file.name[:-4], file.read_text("utf-8")

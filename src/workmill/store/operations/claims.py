@@ -90,7 +90,9 @@ class Claimer:
 
     def _rooms(self, queues: Mapping[str, int]) -> dict[str, int]:
         """How many may be claimed of each queue: none of a paused one, of a limited one what its limit leaves."""
-        rooms = {queue: self._within_limit(queue, room) for queue, room in queues.items() if queue not in self._rules.paused}
+        open_ones = {queue: room for queue, room in queues.items() if queue not in self._rules.paused}
+        self._session.each("lock_queues", [(queue,) for queue in open_ones if queue in self._rules.limits])
+        rooms = {queue: self._within_limit(queue, room) for queue, room in open_ones.items()}
         return {queue: room for queue, room in rooms.items() if room > 0}
 
     def _within_limit(self, queue: str, room: int) -> int:

@@ -15,7 +15,7 @@ from workmill.store.operations.claims import Claimer, read_rules
 from workmill.store.operations.deltas import Deltas
 from workmill.store.operations.outcomes import Recorder
 from workmill.store.operations.upkeep import Keeping
-from workmill.store.session import BadData, Operations
+from workmill.store.session import BadData, Operations, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,10 +60,11 @@ class Exchanging(Operations):
                 Keeping(self._database).expire()
         return answer
 
+    @repeated
     def _exchange(self, worker_id: str, outcomes: Sequence[Outcome], wants: Wants, listed: Listed | None) -> tuple[Exchange, bool]:
         """The exchange as one transaction, and whether it met a job that is past its deadline."""
         with self._database.write() as session:
-            worker = workers.find(session, worker_id)
+            worker = workers.hold(session, worker_id)
             if worker is None:
                 return Exchange(tuple(LeaseLost(outcome.fence) for outcome in outcomes), (), known=False), False
             deltas = Deltas()

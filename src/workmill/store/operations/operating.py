@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from workmill import clock
 from workmill.domain.job import Bulk, Selection
 from workmill.domain.limits import check_integer
 from workmill.domain.states import FINAL, LIVE, REVIVABLE, WAITING, State
@@ -15,7 +16,7 @@ from workmill.domain.transitions import Event, ready_state, sources
 from workmill.store.operations import audit
 from workmill.store.operations.deltas import Deltas
 from workmill.store.operations.selection import check_selection, count, find
-from workmill.store.session import Operations
+from workmill.store.session import Operations, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from workmill.store.session import Session
 
 MOST_JOBS = 10_000
+BUSY_SECONDS = 1.0
+"""How long a verb comes again for jobs that other transactions hold; then it skips them as `busy`."""
+BUSY_PAUSE = 0.02
 RESCHEDULABLE = sources(Event.RESCHEDULE)
 
 
@@ -95,21 +99,43 @@ class Verbs(Operations):
         meant = selection if selection.ids or selection.states else replace(selection, states=tuple(sorted(verb.states)))
         with self._database.read() as session:
             ids, following = find(session, meant, limit, cursor)
-        if not ids:
-            return Bulk(0, {}, following)
+        acted, skipped, until = 0, Counter[str](), clock.monotonic() + BUSY_SECONDS
+        while ids:
+            count, why, passed_over = self._act_on(ids, verb, meant, selection, actor)
+            acted, skipped = acted + count, skipped + why
+            ids = self._present(passed_over)
+            if meant.ids and len(passed_over) > len(ids):
+                skipped["not_found"] += len(passed_over) - len(ids)
+            if ids and clock.monotonic() > until:
+                skipped["busy"] += len(ids)
+                break
+            if ids:
+                clock.sleep(BUSY_PAUSE)
+        return Bulk(acted, dict(skipped), following)
+
+    @repeated
+    def _act_on(
+        self, ids: Sequence[str], verb: Verb, meant: Selection, selection: Selection, actor: str
+    ) -> tuple[int, Counter[str], list[str]]:
+        """One transaction: how many rows were changed, why others were not, and the ids that were not to be had."""
         with self._database.write() as session:
-            rows = [row for row in lock(session, ids) if meant.ids or row.state in meant.states]
-            done = verb.apply(session, rows)
+            locked = lock(session, ids)
+            done = verb.apply(session, [row for row in locked if meant.ids or row.state in meant.states])
             skipped = Counter(done.skipped)
-            if selection.ids and len(ids) > len(rows):
-                skipped["not_found"] = len(ids) - len(rows)
             if done.rows:
                 _count(session, done)
                 detail = {"skipped": skipped, "ids": [row.id for row in done.rows] if verb.action == "discard" else []}
                 line = audit.Line(actor, verb.action, audit.target_of(selection), len(done.rows), detail)
                 audit.append(session, line)
                 session.announce()
-        return Bulk(len(done.rows), dict(skipped), following)
+        return len(done.rows), skipped, list(set(ids) - {row.id for row in locked})
+
+    def _present(self, ids: Sequence[str]) -> list[str]:
+        """Those that some other transaction only held, as against those that are no job's."""
+        if not ids:
+            return []
+        with self._database.read() as session:
+            return [row[0] for row in session.each("find_by_id", [(job_id,) for job_id in ids])]
 
 
 def _count(session: Session, done: Done) -> None:
@@ -139,7 +165,9 @@ def _revive(session: Session, rows: Sequence[Row]) -> Done:
 
 def _with_free_keys(session: Session, rows: Sequence[Row]) -> list[Row]:
     """Those without a unique key, or whose key no live job and none before them in `rows` holds."""
-    taken = set(session.each("taken_keys", list({(row.type, row.unique_key) for row in rows if row.unique_key is not None})))
+    keys = sorted({(row.type, row.unique_key) for row in rows if row.unique_key is not None})
+    held = set(session.each("lock_keys", keys, waiting=False))
+    taken = set(session.each("taken_keys", keys)) | (set(keys) - held)
     free = []
     for row in rows:
         key = (row.type, row.unique_key)

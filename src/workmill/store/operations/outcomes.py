@@ -74,6 +74,8 @@ class Recorder:
         if len({outcome[0][0] for outcome in outcomes}) < len(outcomes):
             return self._record_twice(outcomes)
         succeeded = [outcome for outcome in outcomes if type(outcome) is Succeeded]
+        if 0 < len(succeeded) < len(outcomes):
+            self._hold(outcomes)
         ended = dict.fromkeys(self._finish(succeeded), State.SUCCEEDED)
         if len(ended) == len(outcomes):
             return [_accepted((outcome[0], State.SUCCEEDED)) for outcome in outcomes]
@@ -83,6 +85,10 @@ class Recorder:
             Accepted(outcome.fence, ended[outcome.fence.id]) if outcome.fence.id in ended else LeaseLost(outcome.fence)
             for outcome in outcomes
         ]
+
+    def _hold(self, outcomes: Sequence[Outcome]) -> None:
+        """Take all the rows in one order, before they are written in two groups."""
+        self._session.each("read_runs", sorted(outcome.fence for outcome in outcomes), worker=self._worker_id)
 
     def _record_twice(self, outcomes: Sequence[Outcome]) -> list[Verdict]:
         """A job is named more than once: the first of each, then what follows, which finds the first on record."""
@@ -97,7 +103,7 @@ class Recorder:
 
     def _finish(self, outcomes: Sequence[Succeeded]) -> list[str]:
         """The ids of the jobs that have succeeded now."""
-        given = [(*fence, result, waited) for fence, result, waited, _ in outcomes]
+        given = sorted((*fence, result, waited) for fence, result, waited, _ in outcomes)
         rows = self._session.each("finish_jobs", given, worker=self._worker_id)
         durations = {fence[0]: (waited, ran) for fence, _, waited, ran in outcomes}
         groups: dict[tuple[str, str], tuple[list[int], list[int]]] = {}

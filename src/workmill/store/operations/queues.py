@@ -10,7 +10,7 @@ from workmill.domain.names import check_name
 from workmill.domain.payload import check_storable
 from workmill.domain.worker import WorkerState
 from workmill.store.operations import audit
-from workmill.store.session import Operations
+from workmill.store.session import Operations, repeated
 
 if TYPE_CHECKING:
     from workmill.store.session import Session
@@ -27,6 +27,7 @@ class Settings(Operations):
     def resume(self, queue: str, *, actor: str) -> None:
         self._set_paused(queue, actor, "resume", paused=0)
 
+    @repeated
     def limit(self, queue: str, limit: int | None, *, actor: str) -> None:
         audit.check_actor(actor)
         check_name("queue", queue)
@@ -47,6 +48,7 @@ class Settings(Operations):
             check_integer("concurrency", concurrency, 1, MOST_AT_ONCE)
         self._set_worker(worker_id, actor, "set_concurrency", "set_worker_concurrency", concurrency=concurrency)
 
+    @repeated
     def _set_paused(self, queue: str, actor: str, action: str, *, paused: int) -> None:
         audit.check_actor(actor)
         check_name("queue", queue)
@@ -54,7 +56,8 @@ class Settings(Operations):
             session.run("set_paused", queue=queue, paused=paused)
             _record(session, actor, action, queue)
 
-    def _set_worker(self, worker_id: str, actor: str, action: str, statement: str, **setting: Any) -> None:
+    @repeated
+    def _set_worker(self, worker_id: str, /, actor: str, action: str, statement: str, **setting: Any) -> None:
         audit.check_actor(actor)
         check_storable("worker_id", worker_id)
         with self._database.write() as session:

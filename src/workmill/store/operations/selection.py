@@ -85,7 +85,7 @@ def counts(session: Session) -> dict[tuple[str, State], int]:
 def count(session: Session, selection: Selection, limit: int) -> int:
     """How many jobs match, as far as `limit`: from the maintained counts where they tell, otherwise by looking."""
     if selection.ids:
-        return min(limit, len(session.each("lock_jobs", [(job_id,) for job_id in set(selection.ids)])))
+        return min(limit, len(session.each("find_by_id", [(job_id,) for job_id in set(selection.ids)])))
     if any(value for name, value in _filters(selection) if name not in {"queue", "states"}):
         return len(find(session, selection, limit, None, float("inf")).ids)
     return min(limit, sum(jobs for (queue, state), jobs in counts(session).items() if _counted(selection, queue, state)))

@@ -31,6 +31,7 @@ def anything_to_fold(session: Session) -> bool:
 
 def fold(session: Session, limit: int) -> int:
     """Fold up to `limit` deltas of counts and as many of stats; returns how many."""
+    session.rows("lock_upkeep")  # one at a time: figures are read, merged and written back
     counts = session.rows("take_count_deltas", limit=limit)
     totals: Counter[tuple[str, str]] = Counter()
     for queue, state, jobs in counts:

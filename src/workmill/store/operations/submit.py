@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
+from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from workmill import clock
 from workmill.domain.errors import Conflict
 from workmill.domain.job import Receipt
 from workmill.domain.states import State
@@ -13,16 +16,18 @@ from workmill.domain.transitions import Event, ready_state
 from workmill.store.group_commit import GroupCommit
 from workmill.store.operations.deltas import Deltas
 from workmill.store.operations.rows import encode_list
-from workmill.store.session import Operations
+from workmill.store.session import KeyBusy, Operations, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Future
 
     from workmill.domain.job import NewJob
     from workmill.store.session import Database, Session
 
 TRIES: Final = 5
+BUSY_SECONDS: Final = 1.0
+"""How long a submission is tried again while another open transaction holds its unique key."""
+BUSY_PAUSE: Final = 0.02
 Row = tuple[Any, ...]
 """The columns of `insert_jobs`."""
 _receipt = partial(tuple.__new__, Receipt)
@@ -37,18 +42,40 @@ class Submitting(Operations):
         self._group: GroupCommit[Sequence[NewJob], list[Receipt]] = GroupCommit(self._write, len, together=group_commit, delay=group_delay)
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        return self._group.put(jobs).result() if jobs else []
+        return self.submit_soon(jobs).result() if jobs else []
 
     def submit_soon(self, jobs: Sequence[NewJob]) -> Future[list[Receipt]]:
         """`submit` without waiting: the future has what `submit` returns once that is durable."""
-        return self._group.put(jobs)
+        if all(job.unique_key is None for job in jobs):
+            return self._group.put(jobs)
+        answer: Future[list[Receipt]] = Future()
+        self._try(jobs, answer, clock.monotonic() + BUSY_SECONDS)
+        return answer
 
     def submit_within(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
         if not jobs:
             return []
         with self._database.join(connection) as session:
-            return insert(session, jobs)
+            return insert(session, jobs, waiting=True)
 
+    def _try(self, jobs: Sequence[NewJob], answer: Future[list[Receipt]], until: float) -> None:
+        self._group.put(jobs).add_done_callback(partial(self._settle, jobs, answer, until))
+
+    def _settle(self, jobs: Sequence[NewJob], answer: Future[list[Receipt]], until: float, tried: Future[list[Receipt]]) -> None:
+        """The answer, or, while another open transaction holds a key, another try in a moment: alone, so that nobody waits with it."""
+        error = tried.exception()
+        if error is None:
+            answer.set_result(tried.result())
+        elif not isinstance(error, KeyBusy):
+            answer.set_exception(error)
+        elif clock.monotonic() > until:
+            answer.set_exception(Conflict("key_busy", str(error)))
+        else:
+            again = threading.Timer(BUSY_PAUSE, self._try, (jobs, answer, until))
+            again.daemon = True
+            again.start()
+
+    @repeated
     def _write(self, submissions: Sequence[Sequence[NewJob]]) -> list[list[Receipt]]:
         with self._database.write() as session:
             receipts = insert(session, [job for jobs in submissions for job in jobs])
@@ -58,12 +85,17 @@ class Submitting(Operations):
         return [[next(following) for _ in jobs] for jobs in submissions]
 
 
-def insert(session: Session, jobs: Sequence[NewJob]) -> list[Receipt]:
-    """Insert jobs and answer each; one that is there already, by its id or its unique key, is left as it is."""
+def insert(session: Session, jobs: Sequence[NewJob], *, waiting: bool = False) -> list[Receipt]:
+    """Insert jobs and answer each; one that is there already, by its id or its unique key, is left as it is.
+
+    Raises:
+        KeyBusy: another open transaction holds a unique key, and this one is not `waiting` for it.
+
+    """
+    _take_keys(session, jobs, waiting=waiting)
     receipts = _insert(session, jobs, TRIES)
     made = Counter([(receipt.queue, receipt.state) for receipt in receipts if receipt.created])
     if made:
-        session.each("note_queues", [(queue,) for queue in {queue for queue, _ in made}])
         deltas = Deltas()
         for (queue, state), count in made.items():
             deltas.move(queue, None, state, count)
@@ -78,6 +110,14 @@ def _insert(session: Session, jobs: Sequence[NewJob], tries: int) -> list[Receip
     made = {job_id for (job_id,) in session.each("insert_jobs", rows)}
     new = [_receipt((row[0], row[3], row[1], row[2], True)) for row in rows]
     return new if len(made) == len(rows) else _answer(session, jobs, new, made, tries)
+
+
+def _take_keys(session: Session, jobs: Sequence[NewJob], *, waiting: bool) -> None:
+    keys = sorted({(job.type, job.unique_key) for job in jobs if job.unique_key is not None})
+    taken = set(session.each("lock_keys", keys, waiting=waiting))
+    for job_type, key in keys:
+        if (job_type, key) not in taken:
+            raise KeyBusy(f"unique_key: {key!r:.120} of type {job_type} is held in another open transaction")
 
 
 def _row(job: NewJob, now: int) -> Row:

@@ -16,7 +16,7 @@ from workmill.store.operations import losses, stats
 from workmill.store.operations.deltas import Deltas
 from workmill.store.operations.operating import Row, lock, remove
 from workmill.store.operations.outcomes import UNKNOWN_TYPE
-from workmill.store.session import BadData, Operations
+from workmill.store.session import BadData, Operations, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,9 +49,13 @@ class Keeping(Operations):
     def rescue(self, limit: int = UPKEEP_BATCH) -> int:
         lapsed = self._find("lapsed_workers", limit)
         if lapsed:
-            with self._database.write() as session:
-                session.each("end_workers", [(worker_id,) for worker_id in lapsed])
+            self._end_workers(lapsed)
         return self._apply(self._find("lost_jobs", limit), losses.take_back)
+
+    @repeated
+    def _end_workers(self, lapsed: Sequence[str]) -> None:
+        with self._database.write() as session:
+            session.each("end_workers", [(worker_id,) for worker_id in lapsed])
 
     def expire(self, limit: int = UPKEEP_BATCH) -> int:
         return self._apply(self._find("overdue_jobs", limit), _expire)
@@ -68,12 +72,16 @@ class Keeping(Operations):
     def fold(self, limit: int = 10 * UPKEEP_BATCH) -> int:
         folded = 0
         while folded < limit and self._is_behind():
-            with self._database.write() as session:
-                more = stats.fold(session, min(limit - folded, FOLDED_AT_ONCE))
+            more = self._fold(min(limit - folded, FOLDED_AT_ONCE))
             if not more:  # it rolled up, or forgot
                 break
             folded += more
         return folded
+
+    @repeated
+    def _fold(self, limit: int) -> int:
+        with self._database.write() as session:
+            return stats.fold(session, limit)
 
     def _is_behind(self) -> bool:
         with self._database.read() as session:
@@ -99,10 +107,14 @@ class Keeping(Operations):
         if not ids:
             return 0
         try:
-            with self._database.write() as session:
-                return step(session, ids)
+            return self._take(ids, step)
         except BadData as error:
             return self._go_around(ids, step, error)
+
+    @repeated
+    def _take(self, ids: Sequence[str], step: Callable[[Session, Sequence[str]], int]) -> int:
+        with self._database.write() as session:
+            return step(session, ids)
 
     def _go_around(self, ids: Sequence[str], step: Callable[[Session, Sequence[str]], int], error: BadData) -> int:
         """The same step for both halves; for a single row, its burial."""

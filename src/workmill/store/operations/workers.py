@@ -16,7 +16,7 @@ from workmill.store.operations.deltas import Deltas
 from workmill.store.operations.outcomes import Recorder
 from workmill.store.operations.rows import encode_progress
 from workmill.store.operations.upkeep import LONGEST_TICK
-from workmill.store.session import Operations
+from workmill.store.session import Operations, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,8 +69,7 @@ class Beating(Operations):
         return worker_id
 
     def heartbeat(self, worker_id: str, held: Sequence[Held], seq: int) -> Orders:
-        with self._database.write() as session:  # of its own, so that nothing of what follows can cost the lease
-            renewed = renew(session, worker_id, seq)
+        renewed = self._renew(worker_id, seq)
         with self._database.read() as session:
             worker = find(session, worker_id)
             if worker is None:
@@ -90,14 +89,20 @@ class Beating(Operations):
             paused=paused,
         )
 
+    @repeated
+    def _renew(self, worker_id: str, seq: int) -> bool:
+        """A transaction of its own, so that nothing of what follows can cost the lease."""
+        with self._database.write() as session:
+            return renew(session, worker_id, seq)
+
+    @repeated
     def leave(self, worker_id: str) -> int:
         with self._database.write() as session:
-            if find(session, worker_id) is None:
+            if not session.run("end_worker", worker=worker_id):  # first, so that no claim is under way any more
                 return 0
-            returned = give_back(session, worker_id, held_runs(session, worker_id), ReleaseReason.SHUTDOWN, "its worker left")
-            session.run("end_worker", worker=worker_id)
-        return returned
+            return give_back(session, worker_id, held_runs(session, worker_id), ReleaseReason.SHUTDOWN, "its worker left")
 
+    @repeated
     def _follow(self, worker_id: str, held: Sequence[Held], unlisted: Sequence[HeldRun]) -> None:
         """Progress and what goes back, when there is any; to lose it costs nothing."""
         progress = [(*each.fence, encode_progress(each.progress)) for each in held if each.progress is not None]
@@ -111,6 +116,12 @@ class Beating(Operations):
 def find(session: Session, worker_id: str) -> Worker | None:
     """The worker, unless it is gone."""
     row = session.row("read_worker", worker=worker_id)
+    return None if row is None else Worker._make(row)
+
+
+def hold(session: Session, worker_id: str) -> Worker | None:
+    """The worker, unless it is gone, held for this transaction: nobody ends it beside what is written for it."""
+    row = session.row("lock_worker", worker=worker_id)
     return None if row is None else Worker._make(row)
 
 

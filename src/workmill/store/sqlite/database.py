@@ -13,12 +13,13 @@ from weakref import WeakSet
 
 from workmill import clock
 from workmill.domain.errors import StoreUnavailable
+from workmill.store.changes import Changes
 from workmill.store.migrate import Migration, migrations
 from workmill.store.sqlite import schema
-from workmill.store.sqlite.changes import Changes
 from workmill.store.sqlite.connections import Connections
 from workmill.store.sqlite.joined import join
 from workmill.store.sqlite.session import PACKAGE, SQLiteSession, translate
+from workmill.store.sqlite.watcher import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +36,10 @@ class SQLiteDatabase:
 
     def __init__(self, path: str | None, now: Callable[[], int] | None = None, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = path
-        self.changes = Changes(path, lambda: self._connections().version())
+        self.changes = Changes(None if path is None else lambda tell: Watcher(path, lambda: self._connections().version(), tell))
         self._now = now or clock.wall
         self._busy_seconds = busy_seconds
+        self.lock_retries = 0
         self._opening = threading.Lock()
         self._opened: Connections | None = None
         self._held = self._resting = self._torn = False

@@ -1,9 +1,7 @@
-"""Wake-ups: at once after a commit of this process, and soon after one of another, seen by `PRAGMA data_version`."""
+"""Hears of other processes' commits soon after they are made: seen by `PRAGMA data_version`."""
 
 from __future__ import annotations
 
-import logging
-import threading
 from typing import TYPE_CHECKING, Final
 
 from workmill import clock
@@ -22,7 +20,6 @@ LOOK_SECONDS: Final = 1.0
 """How often to look without a sign: a commit may become visible long after it was written."""
 DEAF_AFTER: Final = 3
 """Changes in a row without a sign after which the kernel is not trusted to tell (a file system may not)."""
-log = logging.getLogger(__name__)
 
 
 class Watcher(Loop):
@@ -63,6 +60,12 @@ class Watcher(Loop):
         super().wake()
         self.signs.interrupt()
 
+    def close(self) -> None:
+        self.signs.close()
+
+    def forget(self) -> None:
+        self.signs.close()
+
     def _mistrust(self, *, changed: bool) -> None:
         """Glance from now on when change after change was found by looking alone."""
         if self._heard:
@@ -71,59 +74,3 @@ class Watcher(Loop):
             self._unheard += 1
             if self._unheard == DEAF_AFTER:
                 self.signs = Glances(self._log)
-
-
-class Changes:
-    """Who wants to hear of changes. The thread that looks for other processes' lives while somebody listens.
-
-    `version` tells one state of the file at `path` from another; without a path no other process has it.
-    """
-
-    def __init__(self, path: str | None, version: Callable[[], object]) -> None:
-        self._path = path
-        self._version = version
-        self._watchers: list[Watcher] = []
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin anew, as a forked child must: the threads and those who listen are its parent's."""
-        self._lock = threading.Lock()
-        self._listeners: tuple[tuple[Callable[[], None]], ...] = ()
-        for watcher in self._watchers:
-            watcher.signs.close()
-        self._watchers.clear()
-
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
-        listener = (wake,)
-        with self._lock:
-            if not self._listeners and self._path is not None:
-                self._watchers.append(Watcher(self._path, self._version, self.tell))
-                self._watchers[-1].start()
-            self._listeners = (*self._listeners, listener)
-        return lambda: self._unsubscribe(listener)
-
-    def tell(self) -> None:
-        """Wake everybody; what a listener raises is its own affair."""
-        for (wake,) in self._listeners:
-            try:
-                wake()
-            except Exception:
-                log.exception("a listener failed")
-
-    def close(self) -> None:
-        """Nobody listens any more; wait for the thread to end."""
-        with self._lock:
-            self._listeners = ()
-            for watcher in self._watchers:
-                watcher.stop()
-                watcher.join()
-                watcher.signs.close()
-            self._watchers.clear()
-
-    def _unsubscribe(self, listener: tuple[Callable[[], None]]) -> None:
-        with self._lock:
-            self._listeners = tuple(each for each in self._listeners if each is not listener)
-            self._watchers = [watcher for watcher in self._watchers if not watcher.join(0)]
-            if not self._listeners:
-                for watcher in self._watchers:
-                    watcher.stop()  # not joined: it may be this very thread

@@ -1,0 +1,2 @@
+-- Jobs that ended as dead before `cutoff`.
+SELECT id FROM workmill.jobs WHERE finished_at < :cutoff AND state = 'dead' ORDER BY finished_at LIMIT :limit

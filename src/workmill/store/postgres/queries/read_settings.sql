@@ -1,0 +1,2 @@
+-- What operators have set for queues.
+SELECT name, paused, concurrency_limit FROM workmill.queues
