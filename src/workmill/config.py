@@ -21,6 +21,7 @@ DEFAULT_SCHEMA: Final = "workmill"
 DEFAULT_RETAIN: Final = 7 * 86_400.0
 MAX_RETAIN: Final = 100 * MAX_SECONDS
 
+_PASSWORD: Final = re.compile(r"(://[^/@:?]*:|[?&]password=)[^@&/?]+(?=@|&|$)")
 DURATION_RULE: Final = "a duration such as 500ms, 30s, 5m, 12h, 7d or 1h30m; a bare number means seconds"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[smhdw])\s*", re.ASCII)
@@ -53,6 +54,11 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         retain=_retention(environment, RETAIN, DEFAULT_RETAIN),
         retain_dead=_retention(environment, RETAIN_DEAD, None),
     )
+
+
+def shown_url(url: str) -> str:
+    """A store's URL for people and logs: without its password."""
+    return _PASSWORD.sub(r"\1***", url)
 
 
 def parse_duration(name: str, text: str) -> float:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, Literal
 
 from workmill.client import Workmill
-from workmill.config import STORE, Settings
+from workmill.config import STORE, Settings, shown_url
 from workmill.domain.errors import ConfigurationError
 from workmill.engine.worker import Worker, WorkerOptions
 from workmill.loops import FOREVER, Loop
@@ -72,7 +72,9 @@ def use_store(mill: Workmill, url: str, given_by: str = "--store") -> None:
     """
     os.environ[STORE] = url
     if not same_store(mill.url, url):
-        raise ConfigurationError(f"{given_by}: is {url}, but the Workmill of the target names a store of its own, {mill.url}")
+        raise ConfigurationError(
+            f"{given_by}: is {shown_url(url)}, but the Workmill of the target names a store of its own, {shown_url(mill.url)}"
+        )
 
 
 class SignalListener(Loop):

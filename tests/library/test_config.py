@@ -2,7 +2,7 @@
 
 import pytest
 
-from workmill.config import Settings, from_environment, parse_duration, parse_retention, parse_size
+from workmill.config import Settings, from_environment, parse_duration, parse_retention, parse_size, shown_url
 from workmill.domain.errors import ConfigurationError
 
 
@@ -71,3 +71,18 @@ def test_a_size_is_a_number_of_bytes_or_has_a_unit(text: str | int, size: int) -
 def test_another_size_is_refused_with_the_name_and_the_rule(text: str | float) -> None:
     with pytest.raises(ConfigurationError, match=r"^memory_limit: must be a size in bytes, or such as 512MB"):
         parse_size("memory_limit", text)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://app:s3cret@host/db", "postgresql://app:***@host/db"),
+        ("postgresql://app:a%40b@host:5433/db?sslmode=require", "postgresql://app:***@host:5433/db?sslmode=require"),
+        ("postgresql:///db?user=app&password=s3cret&host=h", "postgresql:///db?user=app&password=***&host=h"),
+        ("postgresql:///db?password=s3cret", "postgresql:///db?password=***"),
+        ("postgresql://app@host:5433/db", "postgresql://app@host:5433/db"),
+        ("sqlite:///work@home:mill.db", "sqlite:///work@home:mill.db"),
+    ],
+)
+def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert shown_url(url) == shown

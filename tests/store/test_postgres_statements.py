@@ -113,3 +113,9 @@ def test_a_schema_that_is_no_plain_name_is_refused(schema: str, monkeypatch: pyt
 def test_a_url_with_a_strange_parameter_of_our_own_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="notify must be on or off"):
         open_store("postgresql://nowhere/db?notify=maybe")
+
+
+@pytest.mark.parametrize("url", ["postgresql://host/db?no_such_parameter=1", "postgresql://[broken/db"])
+def test_a_url_that_the_driver_cannot_read_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="WORKMILL_STORE: is no URL of PostgreSQL's"):
+        open_store(url)

@@ -23,6 +23,7 @@ from workmill.cli.screen import say, width
 from workmill.cli.session import Session, takes_store
 from workmill.cli.shapes import say_json
 from workmill.cli.wording import now, plural, visible
+from workmill.config import shown_url
 from workmill.domain.job import Selection
 from workmill.domain.states import State
 
@@ -70,12 +71,12 @@ def gather(store: Store, *, invariants: bool) -> Facts:
     pending = store.pending_migrations()
     reached_in = clock.monotonic() - began
     if pending:
-        return Facts(at=now(), url=store.url, reached_in=reached_in, description={}, pending=pending)
+        return Facts(at=now(), url=shown_url(store.url), reached_in=reached_in, description={}, pending=pending)
     description, queues = store.describe(), store.queues()
     path, age = description.get("path"), description.get("upkeep_age")
     return Facts(
         at=now(),
-        url=store.url,
+        url=shown_url(store.url),
         reached_in=reached_in,
         description=description,
         pending=pending,

@@ -12,7 +12,7 @@ import click
 from workmill.cli.parameters import DURATION, POOLS, Duration, Name
 from workmill.cli.session import Settings, refusals_by_option, store_from_environment, store_option
 from workmill.cli.wording import plural, span, visible
-from workmill.config import STORE, from_environment
+from workmill.config import STORE, from_environment, shown_url
 from workmill.domain.limits import DEFAULT_LEASE_SECONDS, MAX_LEASE_SECONDS, MIN_LEASE_SECONDS
 from workmill.engine.worker import WorkerOptions
 from workmill.runtime import run_worker_process, use_store
@@ -148,7 +148,7 @@ def _banner(url: str, target: str, options: WorkerOptions, processes: int = 1) -
         ", ".join(f"{name}={number}" for name, number in options.queues.items()) or f"all, {plural(options.concurrency, 'job')} at once"
     )
     lines = {
-        "store": url,
+        "store": shown_url(url),
         "target": target,
         "queues": queues + (" in each process" if processes > 1 else ""),
         "lease": f"{span(options.lease_seconds)}, grace {span(options.grace)}",

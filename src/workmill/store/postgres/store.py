@@ -6,6 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
 from workmill.domain.errors import ConfigurationError
 from workmill.store.operations.exchange import Exchanging
 from workmill.store.operations.operating import Verbs
@@ -29,15 +32,23 @@ def split_url(url: str) -> tuple[str, bool]:
     """The URL for the driver, and whether to notify and listen.
 
     Raises:
-        ConfigurationError: the URL's own parameter has another value than on or off.
+        ConfigurationError: our own parameter is neither on nor off, or the driver cannot read the rest.
 
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigurationError(f"WORKMILL_STORE: is no URL of PostgreSQL's: {error}") from None
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     notify = given.pop(NOTIFY, "on")
     if notify not in {"on", "off"}:
         raise ConfigurationError(f"WORKMILL_STORE: its parameter {NOTIFY} must be on or off (got {notify!r:.120})")
-    return urlunsplit(parts._replace(query=urlencode(given))), notify == "on"
+    for_driver = urlunsplit(parts._replace(query=urlencode(given)))
+    try:
+        conninfo_to_dict(for_driver)
+    except ProgrammingError as error:
+        raise ConfigurationError(f"WORKMILL_STORE: is no URL of PostgreSQL's: {str(error).strip()}") from None
+    return for_driver, notify == "on"
 
 
 class PostgresStore(Submitting, Exchanging, Beating, Keeping, Verbs, Settings, Reads):
