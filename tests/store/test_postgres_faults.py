@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Composed, Identifier
 
-from workmill.domain.errors import StoreError, StoreNotReady, StoreUnavailable
+from workmill.domain.errors import StoreError, StoreUnavailable
 from workmill.domain.outcome import Accepted, LeaseLost
 from workmill.domain.states import State
 from workmill.domain.worker import Held, Wants
@@ -288,55 +288,6 @@ def test_connections_are_few_and_opened_when_they_are_needed(store: Store, sql: 
     assert sum(store.counts().values()) == 320
 
 
-def test_a_schema_that_is_missing_says_what_to_run(server: PostgresServer) -> None:
-    with closing(open_store(server.url, schema="nobody_made_this")) as store:
-        with pytest.raises(StoreNotReady, match="run `workmill migrate`"):
-            submit(store)
-
-        assert store.pending_migrations() == ["0001_initial"]
-        assert 'CREATE TABLE "nobody_made_this".jobs' in store.migration_sql()
-
-
-def test_what_migrate_prints_is_what_it_runs(server: PostgresServer, sql: psycopg.Connection[Any]) -> None:
-    with closing(open_store(server.url, schema="by_hand")) as store:
-        sql.execute(store.migration_sql().encode())
-
-        assert store.pending_migrations() == []
-        assert store.migrate() == []
-        assert submit(store).created
-
-
-def test_many_who_migrate_at_once_do_it_once(server: PostgresServer) -> None:
-    barrier = threading.Barrier(4, timeout=PATIENCE)
-    names: list[list[str]] = []
-
-    def migrate() -> None:
-        with closing(open_store(server.url, schema="at_once")) as store:
-            barrier.wait()
-            names.append(store.migrate())
-
-    threads = [threading.Thread(target=migrate) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert sorted(names) == [[], [], [], ["0001_initial"]]
-
-
-def test_an_older_version_goes_on_beside_a_newer_schema(store: Store, sql: psycopg.Connection[Any], schema: str) -> None:
-    worker = join(store)
-    submit(store)
-
-    sql.execute(sql_of("ALTER TABLE {}.jobs ADD COLUMN later text", schema))
-    sql.execute(sql_of("INSERT INTO {}.migrations (version, name) VALUES (9999, '9999_later')", schema))
-
-    assert [type(verdict) for verdict in report(store, worker, succeeded(claim_one(store, worker)))] == [Accepted]
-    with closing(open_store(vars(store)["url"], schema=schema)) as started_later:
-        assert submit(started_later).created
-    settle(store)
-
-
 def in_child(store: Store) -> None:
     submit(store, type="in-child")
     os._exit(0)
@@ -367,3 +318,41 @@ def test_a_big_payload_is_no_matter_for_a_notification(store: Store) -> None:
     assert woken.acquire(timeout=PATIENCE)
     assert len(store.job(receipt.id).payload or "") == 1_000_002
     stop()
+
+
+def test_a_server_that_has_become_read_only_is_unavailable_and_left_for_one_that_is_not(store: Store, sql: psycopg.Connection[Any]) -> None:
+    worker = join(store)
+    submit(store)
+    run = claim_one(store, worker)
+    sql.execute("ALTER DATABASE postgres SET default_transaction_read_only = on")
+    store.close()
+
+    try:
+        for attempt in (lambda: submit(store), lambda: report(store, worker, succeeded(run)), store.rescue):
+            with suppress(StoreUnavailable):
+                attempt()
+        with pytest.raises(StoreUnavailable, match="read-only"):
+            submit(store)
+    finally:
+        sql.execute("SET transaction_read_only = off")
+        sql.execute("ALTER DATABASE postgres RESET default_transaction_read_only")
+
+    assert report(store, worker, succeeded(run)) == [Accepted(run.fence, State.SUCCEEDED)]
+    settle(store)
+
+
+def test_who_listens_no_more_keeps_no_connection_and_what_was_committed_before_a_close_is_told(
+    server: PostgresServer, store: Store, schema: str, sql: psycopg.Connection[Any]
+) -> None:
+    listeners = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'workmill listener'"
+    woken = threading.Semaphore(0)
+    stop = store.subscribe(woken.release)
+    assert woken.acquire(timeout=PATIENCE)
+    for _ in range(10):
+        with closing(open_store(server.url, schema=schema)) as other:
+            submit(other)
+        assert woken.acquire(timeout=PATIENCE)
+
+    stop()
+
+    assert until(lambda: sql.execute(listeners).fetchall() == [(0,)])

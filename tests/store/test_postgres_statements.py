@@ -10,6 +10,7 @@ from workmill.store.open import open_store
 from workmill.store.postgres.arrays import float_array, integer_array, text_array
 from workmill.store.postgres.dialect import PACKAGE, load, parse
 from workmill.store.postgres.session import translate
+from workmill.store.postgres.store import split_url
 from workmill.store.session import BadData, Conflicted
 from workmill.testing.servers import PostgresServer
 
@@ -115,7 +116,22 @@ def test_a_url_with_a_strange_parameter_of_our_own_is_refused() -> None:
         open_store("postgresql://nowhere/db?notify=maybe")
 
 
-@pytest.mark.parametrize("url", ["postgresql://host/db?no_such_parameter=1", "postgresql://[broken/db"])
+@pytest.mark.parametrize(
+    "url", ["postgresql://host/db?no_such_parameter=1", "postgresql://[broken/db", "postgresql://h/db?notify=off&nothing=1"]
+)
 def test_a_url_that_the_driver_cannot_read_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="WORKMILL_STORE: is no URL of PostgreSQL's"):
         open_store(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "for_driver", "notify"),
+    [
+        ("postgresql:///jobs", "postgresql:///jobs", True),
+        ("postgresql:///jobs?host=/var/run&notify=off", "postgresql:///jobs?host=/var/run", False),
+        ("postgresql://h/d?notify=on&options=-c%20jit%3Doff", "postgresql://h/d?options=-c%20jit%3Doff", True),
+        ("postgresql://h/d?notify=off", "postgresql://h/d", False),
+    ],
+)
+def test_of_a_url_only_our_own_parameter_is_taken(url: str, for_driver: str, *, notify: bool) -> None:
+    assert split_url(url) == (for_driver, notify)

@@ -229,9 +229,16 @@ def test_a_session_or_connection_of_sqlalchemy_commits_and_rolls_back(postgres: 
         session.commit()
     with engine.begin() as connection:
         store.submit_within(connection, [a_job(queue="connection")])
+    with engine.connect() as connection:
+        store.submit_within(connection, [a_job(queue="not-begun")])
+        connection.commit()
+        store.submit_within(connection, [a_job(queue="rolled-back")])
+        connection.rollback()
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        store.submit_within(connection, [a_job(queue="autocommit")])
     engine.dispose()
 
-    assert store.counts() == {("connection", State.QUEUED): 1, ("session", State.QUEUED): 1}
+    assert {queue for queue, _ in store.counts()} == {"connection", "session", "not-begun", "autocommit"}
 
 
 def test_a_connection_of_django_commits_and_rolls_back(postgres: PostgresServer, store: Store) -> None:
@@ -264,3 +271,11 @@ def transaction(connection: Any) -> Iterator[None]:
         connection.commit()
     finally:
         connection.set_autocommit(True)
+
+
+def test_one_key_in_two_schemas_of_one_database_is_two_keys(
+    store: Store, postgres_store: Callable[[], Store], application: psycopg.Connection[Any]
+) -> None:
+    store.submit_within(application, [a_job(unique_key="k")])
+
+    assert submit(postgres_store(), unique_key="k").created

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SETTINGS: Final = {
-    config.STORE: ("The store: `sqlite:///path`.", config.DEFAULT_STORE),
+    config.STORE: ("The store: `sqlite:///path` or `postgresql://…`.", config.DEFAULT_STORE),
+    config.SCHEMA: ("The schema of a PostgreSQL store.", config.DEFAULT_SCHEMA),
     config.RETAIN: ("How long finished jobs stay: a duration, or `never`.", f"{config.DEFAULT_RETAIN / 86_400:g}d"),
     config.RETAIN_DEAD: ("How long dead jobs stay: a duration, or `never`.", "never"),
 }
 """The variables that no option stands for, or that the library reads too: what they mean, and their defaults."""
-SILENT: Final = ("WORKMILL_LIFELINE", "WORKMILL_SEED", "WORKMILL_SOAK")
+SILENT: Final = ("WORKMILL_LIFELINE", "WORKMILL_SEED", "WORKMILL_SOAK", "WORKMILL_TEST_POSTGRES")
 """Variables of the tests, and between a supervisor and its workers."""
 
 

@@ -95,7 +95,7 @@ class Submission(Protocol):
     def submit_within(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
         """`submit` inside the caller's open transaction: rolled back means never existed. A connection of an event loop comes `OnLoop`.
 
-        Takes no lock that outlives a statement other than the caller's own; changes nothing of the caller's session.
+        Its locks (of rows and unique keys) last until the caller's transaction ends; nothing of the caller's session is changed.
 
         Raises:
             TransactionTooOld: (SQLite) the transaction has read and another process has written since.

@@ -73,7 +73,10 @@ class Submitting(Operations):
         else:
             again = threading.Timer(BUSY_PAUSE, self._try, (jobs, answer, until))
             again.daemon = True
-            again.start()
+            try:
+                again.start()
+            except RuntimeError as problem:  # no thread can be started: whoever waits must hear of it
+                answer.set_exception(Conflict("key_busy", f"{error} ({problem})"))
 
     @repeated
     def _write(self, submissions: Sequence[Sequence[NewJob]]) -> list[list[Receipt]]:

@@ -29,6 +29,7 @@ CONNECT: Final[dict[str, Any]] = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
+    "client_encoding": "utf8",
 }
 """Unless the URL says otherwise: whatever becomes of the network is noticed within 30 s."""
 STATEMENTS: Final = 400
@@ -102,14 +103,18 @@ class Pool:
         if connection is not None:
             try:
                 return connection, begin(connection)
-            except psycopg.OperationalError:  # it was dead, and so are the others most likely
+            except psycopg.Error:  # it was dead, and so are the others most likely
                 _close(connection)
                 self._close_idle()
-        connection = self._open_one()
+            except BaseException:
+                _close(connection)
+                raise
         try:
+            connection = self._open_one()
             return connection, begin(connection)
         except BaseException as error:
-            _close(connection)
+            if connection is not None:
+                _close(connection)
             if isinstance(error, psycopg.Error):
                 raise translate(error) from error
             raise

@@ -10,13 +10,14 @@ from weakref import WeakSet
 
 import psycopg
 
+from workmill.domain.errors import StoreError
 from workmill.ids import new_id
 from workmill.store.changes import CLOSE_SECONDS, Changes
 from workmill.store.postgres import schema as schemas
 from workmill.store.postgres.connections import Connection, Pool, connect
 from workmill.store.postgres.joined import join
 from workmill.store.postgres.listener import Listener, Notifier
-from workmill.store.postgres.session import CLOCK, PostgresSession, translate
+from workmill.store.postgres.session import CLOCK, PostgresSession, is_read_only, translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ READERS: Final = 4
 _BOUNDS: Final = b"""; SET LOCAL statement_timeout = '30s'; SET LOCAL lock_timeout = '5s';
 SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL jit = off; """
 WRITE: Final = (
-    b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+    b"BEGIN ISOLATION LEVEL READ COMMITTED"
     + _BOUNDS
     + b"SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; "
     b"SET LOCAL enable_mergejoin = off; "
@@ -95,6 +96,8 @@ class PostgresDatabase:
         if notifier is not None:
             notifier.stop()
             if notifier.join(CLOSE_SECONDS):
+                with suppress(StoreError, psycopg.Error):
+                    notifier.run_once()  # what it had not yet told
                 notifier.close()
         writers.close()
         readers.close()
@@ -114,6 +117,8 @@ class PostgresDatabase:
             except BaseException as error:
                 with suppress(psycopg.Error):
                     connection.rollback()
+                    if is_read_only(error):
+                        connection.close()  # a standby, or what was the primary: the next may find the new one
                 if isinstance(error, psycopg.Error):
                     raise translate(error) from error
                 raise
@@ -155,13 +160,17 @@ class PostgresDatabase:
         return Listener(lambda: connect(self._url, prepare=False, name="workmill listener"), tell, self._sender)
 
     def _tell_others(self) -> None:
+        """What has been committed stays so, whether or not others can be told: they poll, too."""
         if not self._notify:
             return
-        with self._opening:
-            if self._notifier is None:
-                self._notifier = Notifier(lambda: connect(self._url, prepare=False, name="workmill notifier"), self._sender)
-                self._notifier.start()
-        self._notifier.tell()
+        with suppress(RuntimeError):  # no thread can be started
+            with self._opening:
+                notifier = self._notifier
+                if notifier is None:
+                    notifier = Notifier(lambda: connect(self._url, prepare=False, name="workmill notifier"), self._sender)
+                    notifier.start()
+                    self._notifier = notifier
+            notifier.tell()
 
 
 _DATABASES: Final[WeakSet[PostgresDatabase]] = WeakSet()

@@ -121,7 +121,9 @@ def driver_connection(given: Any) -> Any:
     if callable(getattr(found, "connection", None)):  # a SQLAlchemy session
         found = found.connection()
     if hasattr(getattr(found, "connection", None), "driver_connection"):  # a SQLAlchemy connection
-        found = found.connection.driver_connection
+        connection, found = found, found.connection.driver_connection
+        if not connection.in_transaction() and not found.autocommit:
+            connection.begin()  # as its own `execute` would: without it, its commit knows of nothing to commit
     return found
 
 

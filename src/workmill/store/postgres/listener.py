@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import select
+import selectors
+import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -82,9 +82,9 @@ class Listener(Loop):
         self._own = own
         self._connection: Connection | None = None
         self._failures = 0
-        self._ears, self._mouth = os.pipe()
-        os.set_blocking(self._ears, False)
-        os.set_blocking(self._mouth, False)
+        self._ears, self._mouth = socket.socketpair()
+        self._ears.setblocking(False)
+        self._mouth.setblocking(False)
 
     def run_once(self) -> float:
         try:
@@ -97,14 +97,17 @@ class Listener(Loop):
 
     def rest(self, seconds: float) -> None:
         """Until there is something to read, somebody wakes this, or the time is over."""
-        files = [self._ears] if self._connection is None else [self._ears, self._connection.fileno()]
-        ready, _, _ = select.select(files, [], [], seconds)
-        if self._ears in ready:
-            os.read(self._ears, 4096)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._ears, selectors.EVENT_READ)
+            if self._connection is not None:
+                selector.register(self._connection.fileno(), selectors.EVENT_READ)
+            selector.select(seconds)
+        with suppress(BlockingIOError):
+            self._ears.recv(4096)
 
     def wake(self) -> None:
         with suppress(BlockingIOError):  # it is full, so it will be read
-            os.write(self._mouth, b"!")
+            self._mouth.send(b"!")
 
     def forget(self) -> None:
         """Begin nothing anew in a fork's child: the connection is kept, untouched, since to close it would end it for the parent."""
@@ -115,8 +118,13 @@ class Listener(Loop):
     def close(self) -> None:
         """Let go of the connection and of what wakes the thread."""
         self._hang_up()
-        os.close(self._ears)
-        os.close(self._mouth)
+        self._ears.close()
+        self._mouth.close()
+
+    def _repeat(self) -> None:
+        """The connection goes with the thread, when nobody listens any more."""
+        super()._repeat()
+        self._hang_up()
 
     def _listen(self) -> None:
         """Take in what has come; make the connection when there is none, and then nobody knows what was missed."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LOCK: Final = 0x776F726B6D696C6C
 """The advisory lock of migrations: "workmill" in ASCII."""
-RECORDS: Final = """CREATE SCHEMA IF NOT EXISTS "{schema}";
+RECORDS: Final = """DO $$ BEGIN IF to_regnamespace('"{schema}"') IS NULL THEN CREATE SCHEMA "{schema}"; END IF; END $$;
 CREATE TABLE IF NOT EXISTS "{schema}".migrations (
     version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now()
 );

@@ -28,7 +28,8 @@ DATA: Final = frozenset({"22", "23", "54"})
 """Classes: data exception, integrity constraint violation, program limit exceeded (a value that fits no index)."""
 AWAY: Final = frozenset({"08", "57"})
 """Classes: connection exception, operator intervention (shutdown, a timeout)."""
-AWAY_STATES: Final = frozenset({"25006", "25P03", "25P04", "53300", "55P03"})
+READ_ONLY: Final = "25006"
+AWAY_STATES: Final = frozenset({READ_ONLY, "25P03", "25P04", "53300", "55P03"})
 """Read-only (a standby), idle too long, too long altogether, too many connections, a lock that did not come."""
 CONFLICTS: Final = frozenset({"40001", "40P01"})
 NOT_READY: Final = frozenset({"3F000", "42703", "42P01"})
@@ -51,6 +52,11 @@ def translate(error: psycopg.Error) -> StoreError:
     if state in NOT_READY:
         return StoreNotReady(f"the database has no schema of this version of Workmill ({text}): run `workmill migrate`")
     return StoreUnavailable(text) if state[:2] in AWAY or state in AWAY_STATES else StoreFailure(text)
+
+
+def is_read_only(error: BaseException) -> bool:
+    """Whether it came of a server that writes nothing."""
+    return any(getattr(each, "sqlstate", None) == READ_ONLY for each in (error, error.__cause__))
 
 
 def adapt(context: AdaptContext) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -35,15 +34,13 @@ def split_url(url: str) -> tuple[str, bool]:
         ConfigurationError: our own parameter is neither on nor off, or the driver cannot read the rest.
 
     """
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        raise ConfigurationError(f"WORKMILL_STORE: is no URL of PostgreSQL's: {error}") from None
-    given = dict(parse_qsl(parts.query, keep_blank_values=True))
-    notify = given.pop(NOTIFY, "on")
+    address, _, query = url.partition("?")
+    parameters = [each for each in query.split("&") if each]
+    notify = next((each.partition("=")[2] for each in parameters if each.partition("=")[0] == NOTIFY), "on")
     if notify not in {"on", "off"}:
         raise ConfigurationError(f"WORKMILL_STORE: its parameter {NOTIFY} must be on or off (got {notify!r:.120})")
-    for_driver = urlunsplit(parts._replace(query=urlencode(given)))
+    others = "&".join(each for each in parameters if each.partition("=")[0] != NOTIFY)
+    for_driver = f"{address}?{others}" if others else address
     try:
         conninfo_to_dict(for_driver)
     except ProgrammingError as error:
