@@ -10,11 +10,13 @@ from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, settings
+from redis import Redis
 
+from workmill.dispatch.heads import DispatchedHeads
 from workmill.store.base import Store
 from workmill.store.open import open_store
 from workmill.testing.clock import MovableClock
-from workmill.testing.servers import PostgresServer
+from workmill.testing.servers import PostgresServer, RedisServer
 
 SOAK = os.environ.get("WORKMILL_SOAK") == "1"
 SEED = int(os.environ.get("WORKMILL_SEED") or random.SystemRandom().randrange(10**9))
@@ -82,9 +84,11 @@ def postgres_store(postgres: PostgresServer) -> Iterator[Callable[..., Store]]:
     """`postgres_store(clock)`: a new, empty, migrated store on PostgreSQL; with `beside`, another way into that store."""
     opened: list[Store] = []
 
-    def make(clock: MovableClock | None = None, *, beside: Store | None = None, parameters: str = "") -> Store:
+    def make(
+        clock: MovableClock | None = None, *, beside: Store | None = None, parameters: str = "", heads: DispatchedHeads | None = None
+    ) -> Store:
         schema = f"test_{next(SCHEMAS)}" if beside is None else str(vars(beside)["_schema"])
-        store = open_store(postgres.url + parameters, clock, schema=schema)
+        store = open_store(postgres.url + parameters, clock, schema=schema, heads=heads)
         store.migrate()
         opened.append(store)
         return store
@@ -92,3 +96,19 @@ def postgres_store(postgres: PostgresServer) -> Iterator[Callable[..., Store]]:
     yield make
     for store in opened:
         store.close()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """One server for all tests that do not stop it."""
+    server = RedisServer()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def redis(redis_server: RedisServer) -> Iterator[Redis]:
+    """A client of the test's own; the server is empty."""
+    with Redis.from_url(redis_server.url, decode_responses=True) as client:
+        client.flushall()
+        yield client

@@ -13,11 +13,13 @@ from workmill.domain.limits import MAX_SECONDS
 
 STORE: Final = "WORKMILL_STORE"
 SCHEMA: Final = "WORKMILL_SCHEMA"
+DISPATCH: Final = "WORKMILL_DISPATCH"
 RETAIN: Final = "WORKMILL_RETAIN"
 RETAIN_DEAD: Final = "WORKMILL_RETAIN_DEAD"
 
 DEFAULT_STORE: Final = "sqlite:///workmill.db"
 DEFAULT_SCHEMA: Final = "workmill"
+DEFAULT_DISPATCH: Final = "direct"
 DEFAULT_RETAIN: Final = 7 * 86_400.0
 MAX_RETAIN: Final = 100 * MAX_SECONDS
 
@@ -37,6 +39,7 @@ class Settings:
 
     store: str = DEFAULT_STORE
     schema: str = DEFAULT_SCHEMA
+    dispatch: str = DEFAULT_DISPATCH
     retain: float | None = DEFAULT_RETAIN
     retain_dead: float | None = None
 
@@ -51,6 +54,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     return Settings(
         store=environment.get(STORE) or DEFAULT_STORE,
         schema=environment.get(SCHEMA) or DEFAULT_SCHEMA,
+        dispatch=environment.get(DISPATCH) or DEFAULT_DISPATCH,
         retain=_retention(environment, RETAIN, DEFAULT_RETAIN),
         retain_dead=_retention(environment, RETAIN_DEAD, None),
     )

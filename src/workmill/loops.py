@@ -7,11 +7,14 @@ from abc import ABC, abstractmethod
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from workmill.clock import sleep
 from workmill.telemetry import ERROR, Telemetry
 
 FOREVER: Final = threading.TIMEOUT_MAX
 AFTER_AN_ERROR: Final = 1.0
 """Seconds to the next turn after one that raised: a loop outlives every bad turn."""
+TELL_INTERVAL: Final = 0.01
+"""Seconds between two times that a process tells others. The last of a burst is never dropped, only late by so much."""
 
 
 class Bell:
@@ -83,3 +86,27 @@ class Loop(ABC):
         except Exception as error:  # noqa: BLE001 - whatever a turn raises, the next one must come
             self.telemetry.emit("loop.failed", ERROR, loop=self.name, error=repr(error))
             return AFTER_AN_ERROR
+
+
+class Teller(Loop):
+    """A thread that tells others that something has changed: soon and not too often. What is lost they find by polling."""
+
+    def __init__(self) -> None:
+        super().__init__(Telemetry())
+        self._due = False
+
+    @abstractmethod
+    def send(self) -> None:
+        """Tell them now."""
+
+    def tell(self) -> None:
+        """Have it told; returns at once."""
+        self._due = True
+        self.wake()
+
+    def run_once(self) -> float:
+        if self._due:
+            self._due = False
+            self.send()
+            sleep(TELL_INTERVAL)
+        return FOREVER

@@ -253,7 +253,7 @@ def test_the_thread_lives_while_somebody_listens(file: File) -> None:
 
 
 def test_who_listens_may_stop_in_the_thread_that_calls(file: File) -> None:
-    listening = Changes(None)
+    listening = Changes()
     calls: list[int] = []
 
     def once() -> None:

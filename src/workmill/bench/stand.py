@@ -18,6 +18,7 @@ from workmill.bench.environment import environment
 from workmill.bench.handlers import application
 from workmill.bench.result import Result, judge
 from workmill.bench.samples import medians
+from workmill.dispatch.open import open_heads
 from workmill.domain.errors import ConfigurationError, WorkmillError
 from workmill.domain.job import Selection
 from workmill.domain.states import State
@@ -115,7 +116,7 @@ class Stand:
     def store(self, *, group_commit: bool = True, group_delay: float = 0.0) -> Iterator[Store]:
         """An empty store, migrated."""
         url = self._url or f"sqlite:///{self.new_file('.db')}"
-        store = open_store(url, group_commit=group_commit, group_delay=group_delay)
+        store = open_store(url, heads=open_heads(), group_commit=group_commit, group_delay=group_delay)
         try:
             store.migrate()
             refuse_jobs(store)

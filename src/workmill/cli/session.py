@@ -13,12 +13,14 @@ import click
 from click.core import ParameterSource
 
 from workmill.config import DEFAULT_STORE
+from workmill.dispatch.open import open_heads
 from workmill.domain.errors import InvalidInput, StoreUnavailable
 from workmill.store.open import exists, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from workmill.dispatch.heads import DispatchedHeads
     from workmill.store.base import Store
 
 
@@ -33,10 +35,11 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open store, and the name under which its audit will remember this command."""
+    """An open store, the name under which its audit will remember this command, and its queues' heads in a dispatcher, if any."""
 
     store: Store
     actor: str
+    heads: DispatchedHeads | None
 
 
 def takes_store(*, made: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -81,9 +84,10 @@ def open_session(ctx: click.Context, store: str | None, *, made: bool) -> Sessio
     url = store_url(ctx, store)
     if not made and not exists(url):
         raise StoreUnavailable(f"{url}: there is no such store; `workmill enqueue` and `workmill worker` make one, --store names another")
-    opened = open_store(url)
+    heads = open_heads()
+    opened = open_store(url, heads=heads)
     ctx.call_on_close(opened.close)
-    return Session(opened, settings.actor or user())
+    return Session(opened, settings.actor or user(), heads)
 
 
 def store_url(ctx: click.Context, store: str | None) -> str:

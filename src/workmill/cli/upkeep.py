@@ -13,12 +13,13 @@ from workmill.cli.exits import DONE
 from workmill.cli.session import Session, takes_store
 from workmill.cli.worker import LEVELS, log_options
 from workmill.config import from_environment
-from workmill.loops import FOREVER, Bell
+from workmill.dispatch.refill import Refiller
+from workmill.loops import FOREVER, Bell, Loop
 from workmill.telemetry import Telemetry, log_to
 from workmill.upkeep import Keeper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 STEPS = ("promoted", "rescued", "expired", "buried", "pruned", "folded")
 
@@ -40,7 +41,8 @@ def upkeep(session: Session, *, once: bool, log_level: str, log_format: Any) -> 
         if once:
             _say_turns(keeper)
         else:
-            _keep(keeper)
+            refill = [] if session.heads is None else [Refiller(session.store, session.heads.dispatch, telemetry)]
+            _keep([keeper, *refill])
     finally:
         undo()
     return DONE
@@ -58,12 +60,15 @@ def _say_turns(keeper: Keeper) -> None:
     click.echo(what or ("nothing to do" if turn.won else "another process has the turn"))
 
 
-def _keep(keeper: Keeper) -> None:
+def _keep(loops: Sequence[Loop]) -> None:
     with _signals() as came:
-        keeper.start()
+        for loop in loops:
+            loop.start()
         came.wait(FOREVER)
-    keeper.stop()
-    keeper.join()
+    for loop in loops:
+        loop.stop()
+    for loop in loops:
+        loop.join()
 
 
 @contextmanager

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from inspect import iscoroutinefunction
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
 from workmill.client.waiting import Waiter
 from workmill.config import from_environment
+from workmill.dispatch.open import open_heads
 from workmill.domain.errors import WaitTimeout
 from workmill.domain.job import NewJob, Receipt
 from workmill.domain.limits import check_seconds
@@ -24,6 +25,9 @@ from workmill.engine.context import current
 from workmill.registry import Registry
 from workmill.store.base import OnLoop, Store
 from workmill.store.open import open_store
+
+if TYPE_CHECKING:
+    from workmill.dispatch.heads import DispatchedHeads
 
 T = TypeVar("T")
 before_submit: Final[list[Callable[[Link], object]]] = []
@@ -38,6 +42,7 @@ class Link:
     def __init__(self, url: str | None, registry: Registry) -> None:
         self.registry = registry
         self.before_wait: Callable[[], object] = _nothing
+        self.heads: DispatchedHeads | None = None
         self._url = url
         self._store: Store | None = None
         self._lock = threading.Lock()
@@ -56,7 +61,8 @@ class Link:
         if self._store is None:
             with self._lock:
                 if self._store is None:
-                    self._store = open_store(self.url)
+                    self.heads = open_heads()
+                    self._store = open_store(self.url, heads=self.heads)
         return self._store
 
     @property

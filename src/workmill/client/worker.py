@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from workmill.client.link import Link
 from workmill.client.naming import importable_name
 from workmill.config import Settings, from_environment
+from workmill.dispatch.refill import Refiller
 from workmill.domain.errors import ConfigurationError
 from workmill.engine.executors.base import ExecutorFactory
 from workmill.engine.handlers import Hooks, Kind
@@ -29,6 +30,7 @@ def build_worker(
     _refuse_in_child()
     settings, store, registry = settings or from_environment(), link.store, link.registry
     keeper = Keeper(store, telemetry, retain=settings.retain, retain_dead=settings.retain_dead)
+    refill = () if link.heads is None else (Refiller(store, link.heads.dispatch, telemetry),)
     return Worker(
         store,
         registry,
@@ -36,7 +38,7 @@ def build_worker(
         hooks=hooks,
         telemetry=telemetry,
         waking=store,
-        beside=(keeper,),
+        beside=(keeper, *refill),
         executors=_isolation(link, target) if any(handler.kind == "isolated" for handler in registry) else None,
     )
 

@@ -62,7 +62,9 @@ class Exchange:
 
     `known` is False when the store no longer knows this worker (its lease ended): every verdict is then `LeaseLost`, nothing
     was claimed, and the worker must join again under a new id. `paused` names the queues that are paused now, `limited` those
-    with a concurrency limit among the queues claimed from: the worker claims nothing ahead of its slots from them.
+    with a concurrency limit among the queues claimed from: the worker claims nothing ahead of its slots from them. `draining`: it
+    has been told to drain, and nothing was claimed. `looked` is False when only a dispatcher was asked, and had nothing: the store
+    may have something.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -70,6 +72,8 @@ class Exchange:
     known: bool = True
     paused: frozenset[str] = frozenset()
     limited: frozenset[str] = frozenset()
+    draining: bool = False
+    looked: bool = True
 
 
 class Held(NamedTuple):

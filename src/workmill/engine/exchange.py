@@ -84,6 +84,7 @@ class Exchanger(Loop):
         self._poll = SHORTEST_POLL
         self._took = 0.0
         self._claimed = 0
+        self._looked = True
         self._hoard_check = 0.0
 
     # For other threads.
@@ -188,6 +189,7 @@ class Exchanger(Loop):
         self._ledger.strays = []
         for pool, freed in self._ledger.settle(verdicts).items():
             pool.pace.note(freed, now)
+        self._looked = answer.looked
         self.set_paused(answer.paused)
         self._accept(answer, sent, now)
 
@@ -253,7 +255,7 @@ class Exchanger(Loop):
         if claimed:
             self._poll = SHORTEST_POLL
         elif not self._ledger.held and not self._ledger.strays:
-            self.finished = self._claims_left <= 0 or (self._burst and bool(wants))
+            self.finished = self._claims_left <= 0 or (self._burst and self._looked and bool(wants))
             if self.finished or self._gate.closed:
                 self._idle()
         if self._ledger.strays or (claimed and claimed >= wants.total):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from workmill.domain.outcome import Fence, Outcome
     from workmill.domain.queue import AuditEntry, Queue, QueueStats
     from workmill.domain.worker import Exchange, Held, Hello, Orders, Wants, Worker
+    from workmill.store.heads import Ready
 
 
 class Work(Protocol):
@@ -242,6 +243,9 @@ class Reading(Protocol):
     def stats(self, window_seconds: float) -> list[QueueStats]:
         """What each queue did within the last whole minutes of the window and the current one."""
 
+    def heads(self, queues: Sequence[str], *, room: int, past: int = 0) -> list[Ready]:
+        """What could be claimed next of these queues, in order, up to `room` of each behind its first `past`; nothing set aside."""
+
     def workers(self, *, gone: bool = False) -> list[Worker]:
         """The live workers (and, when asked, those that are gone but still named by running jobs), by name."""
 
@@ -283,4 +287,16 @@ class Store(Work, Submission, Upkeep, Operating, Reading, Waking, Protocol):
         """Close every connection of this process; a later use opens them again."""
 
 
-__all__ = ["UPKEEP_BATCH", "OnLoop", "Operating", "Reading", "State", "Store", "Submission", "Turn", "Upkeep", "Waking", "Work"]
+__all__ = [
+    "UPKEEP_BATCH",
+    "OnLoop",
+    "Operating",
+    "Reading",
+    "State",
+    "Store",
+    "Submission",
+    "Turn",
+    "Upkeep",
+    "Waking",
+    "Work",
+]

@@ -33,10 +33,10 @@ class Watcher(Protocol):
 
 
 class Changes:
-    """Tells the listeners. A watcher, made by `watch` with what it shall call, lives while somebody listens; None: nobody is heard."""
+    """Tells the listeners. Watchers, made by `watches` with what they shall call, live while somebody listens."""
 
-    def __init__(self, watch: Callable[[Callable[[], None]], Watcher] | None) -> None:
-        self._watch = watch
+    def __init__(self, *watches: Callable[[Callable[[], None]], Watcher]) -> None:
+        self._watches = watches
         self._watchers: list[Watcher] = []
         self.forget()
 
@@ -51,9 +51,10 @@ class Changes:
     def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
         listener = (wake,)
         with self._lock:
-            if not self._listeners and self._watch is not None:
-                self._watchers.append(self._watch(self.tell))
-                self._watchers[-1].start()
+            if not self._listeners:
+                for watch in self._watches:
+                    self._watchers.append(watch(self.tell))
+                    self._watchers[-1].start()
             self._listeners = (*self._listeners, listener)
         return lambda: self._unsubscribe(listener)
 

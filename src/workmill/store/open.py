@@ -13,23 +13,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from workmill.store.base import Store
-
+    from workmill.store.heads import Heads
 
 POSTGRES: Final = ("postgresql://", "postgres://")
 
 
 def open_store(
-    url: str, clock: Callable[[], int] | None = None, *, schema: str | None = None, group_commit: bool = True, group_delay: float = 0.0
+    url: str,
+    clock: Callable[[], int] | None = None,
+    *,
+    schema: str | None = None,
+    heads: Heads | None = None,
+    group_commit: bool = True,
+    group_delay: float = 0.0,
 ) -> Store:
     """The store a URL names; nothing is opened before its first use. `schema` is PostgreSQL's, else WORKMILL_SCHEMA says which.
 
-    The switches of the group commit are for measuring what it gains.
+    `heads` are those of its queues in a dispatcher; None: workers claim from the store. The switches of the group commit are for
+    measuring what it gains.
 
     Raises:
-        ConfigurationError: the URL names no store.
+        ConfigurationError: the URL names no store, or one that takes no dispatcher.
 
     """
     if url.startswith("sqlite:"):
+        if heads is not None:
+            raise ConfigurationError(
+                "WORKMILL_DISPATCH: must be direct with an SQLite store, which has one machine's workers: they hear of jobs from its file"
+            )
         from workmill.store.sqlite.store import SQLiteStore  # noqa: PLC0415 - a backend is loaded when it is named
 
         return SQLiteStore(url, clock, group_commit=group_commit, group_delay=group_delay)
@@ -38,7 +49,8 @@ def open_store(
             raise ConfigurationError("WORKMILL_STORE: a PostgreSQL store needs the extra: pip install 'workmill[postgres]'")
         from workmill.store.postgres.store import PostgresStore  # noqa: PLC0415 - see above
 
-        return PostgresStore(url, schema or from_environment().schema, clock, group_commit=group_commit, group_delay=group_delay)
+        schema = schema or from_environment().schema
+        return PostgresStore(url, schema, clock, group_commit=group_commit, group_delay=group_delay, heads=heads)
     raise ConfigurationError(f"WORKMILL_STORE: must be sqlite:///path or postgresql://… (got {url!r:.120})")
 
 

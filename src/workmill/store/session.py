@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
+    from workmill.store.heads import Heads, Moves
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -40,6 +41,8 @@ class Session(Protocol):
 
     now: int
     """The store's clock at the beginning of the transaction, microseconds since the epoch."""
+    moves: Moves | None
+    """To be told of every job that becomes claimable or ceases to be; None: there is no dispatcher to hear of it."""
 
     def rows(self, name: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
@@ -72,6 +75,8 @@ class Database(Protocol):
     def join(self, connection: Any) -> AbstractContextManager[Session]:
         """A session inside the caller's open transaction."""
 
+    heads: Heads | None
+    """The heads of the queues in a dispatcher, when there is one."""
     lock_retries: int
     """How many transactions have been tried again because they were in the way of others; 0 where all take their locks in one order."""
 

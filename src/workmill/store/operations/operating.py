@@ -13,6 +13,7 @@ from workmill.domain.limits import check_integer
 from workmill.domain.states import FINAL, LIVE, REVIVABLE, WAITING, State
 from workmill.domain.submission import check_moment
 from workmill.domain.transitions import Event, ready_state, sources
+from workmill.store.heads import Ready
 from workmill.store.operations import audit
 from workmill.store.operations.deltas import Deltas
 from workmill.store.operations.selection import check_selection, count, find
@@ -44,6 +45,7 @@ class Row(NamedTuple):
     aside: str | None
     suspect: int
     cancel_requested_at: int | None
+    priority: int
 
 
 class Done(NamedTuple):
@@ -66,6 +68,20 @@ def lock(session: Session, ids: Iterable[str]) -> list[Row]:
     """The rows of those ids that exist, newest first."""
     found = session.each("lock_jobs", [(job_id,) for job_id in ids])
     return sorted((Row(*row)._replace(state=State(row[3])) for row in found), reverse=True)
+
+
+def leave(session: Session, rows: Iterable[Row]) -> None:
+    """None of these can be claimed any more."""
+    if session.moves is not None:
+        session.moves.left += [(row.queue, row.id) for row in rows if row.state is State.QUEUED]
+
+
+def queue(session: Session, rows: Sequence[Row], apart: Callable[[Row], object], run_at: int | None = None) -> None:
+    """These can be claimed now, at the place of their own time, or of `run_at`; what is set `apart` is for those who look in the store."""
+    if session.moves is not None:
+        plain = [row for row in rows if not apart(row)]
+        session.moves.ready += [Ready(row.queue, row.id, row.priority, row.run_at if run_at is None else run_at) for row in plain]
+        session.moves.look |= len(plain) < len(rows)
 
 
 class Verbs(Operations):
@@ -149,6 +165,7 @@ def _cancel(session: Session, rows: Sequence[Row]) -> Done:
     waiting = [row for row in rows if row.state in WAITING]
     running = [row for row in rows if row.state is State.RUNNING and row.cancel_requested_at is None]
     session.each("cancel_jobs", [(row.id,) for row in waiting])
+    leave(session, waiting)
     session.each("request_cancels", [(row.id, row.lease) for row in running])
     skipped = ["ended" for row in rows if row.state in FINAL]
     skipped += ["cancel_requested" for row in rows if row.state is State.RUNNING and row.cancel_requested_at is not None]
@@ -159,6 +176,7 @@ def _revive(session: Session, rows: Sequence[Row]) -> Done:
     ended = [row for row in rows if row.state in REVIVABLE]
     free = _with_free_keys(session, ended)
     session.each("revive_jobs", [(row.id,) for row in free])
+    queue(session, free, lambda _: False, session.now)
     skipped = ["not_revivable"] * (len(rows) - len(ended)) + ["key_taken"] * (len(ended) - len(free))
     return Done(free, lambda _: State.QUEUED, skipped)
 
@@ -195,6 +213,9 @@ def _reschedule(run_at: int | None, session: Session, rows: Sequence[Row]) -> Do
     state = ready_state(due=due <= session.now, event=Event.RESCHEDULE)
     waiting = [row for row in rows if row.state in RESCHEDULABLE]
     session.each("reschedule_jobs", [(row.id, state, due, _aside(row, state)) for row in waiting])
+    leave(session, waiting)
+    if state is State.QUEUED:
+        queue(session, waiting, lambda row: _aside(row, state), due)
     return Done(waiting, lambda _: state, ["not_waiting"] * (len(rows) - len(waiting)))
 
 

@@ -11,6 +11,7 @@ from workmill.domain.outcome import Accepted, ErrorReport, Failed, FailureKind, 
 from workmill.domain.retry import decode_backoff, retry_delay
 from workmill.domain.states import FINAL, State
 from workmill.domain.transitions import after_failure, after_release
+from workmill.store.heads import Ready
 from workmill.store.operations import history
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Run(NamedTuple):
     cancelling: int
     run_at: int
     claimed_at: int
+    priority: int
 
 
 class End(NamedTuple):
@@ -131,6 +133,10 @@ class Recorder:
         history.record(self._session, [self._entry(*each) for each in ended])
         for each in ended:
             self._count(*each)
+        if self._session.moves is not None:
+            queued = [(run, end) for run, _, end in ended if end.state is State.QUEUED]
+            self._session.moves.ready += [Ready(run.queue, run.id, run.priority, end.run_at) for run, end in queued if end.aside is None]
+            self._session.moves.look |= any(end.aside is not None for _, end in queued)
         return {end.id: end.state for end in ends}
 
     def _entry(self, run: Run, outcome: Failed | Released, end: End) -> history.Entry:

@@ -69,4 +69,6 @@ class Settings(Operations):
 def _record(session: Session, actor: str, action: str, target: str, **detail: Any) -> None:
     """The line in the audit; and a wake-up, since jobs may have become claimable."""
     audit.append(session, audit.Line(actor, action, target, 0, detail))
+    if session.moves is not None:
+        session.moves.look = True
     session.announce()

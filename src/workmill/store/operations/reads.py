@@ -16,6 +16,7 @@ from workmill.domain.queue import AuditEntry, Queue, QueueStats
 from workmill.domain.states import State
 from workmill.domain.submission import LATEST
 from workmill.domain.worker import Worker, WorkerState
+from workmill.store.heads import Ready
 from workmill.store.operations import audit, stats
 from workmill.store.operations.rows import JobRow, moment
 from workmill.store.operations.selection import check_selection, counts, find
@@ -85,6 +86,11 @@ class Reads(Operations):
         check_seconds("window", window_seconds, 1.0, LONGEST_WINDOW)
         with self._database.read() as session:
             return stats.window(session, window_seconds)
+
+    def heads(self, queues: Sequence[str], *, room: int, past: int = 0) -> list[Ready]:
+        with self._database.read() as session:
+            rows = session.each("list_claimable", [(queue,) for queue in queues], room=room, past=past)
+        return [Ready(queue, job_id, -rank, run_at) for queue, rank, run_at, job_id in rows]
 
     def workers(self, *, gone: bool = False) -> list[Worker]:
         with self._database.read() as session:

@@ -14,6 +14,7 @@ from workmill.domain.job import Receipt
 from workmill.domain.states import State
 from workmill.domain.transitions import Event, ready_state
 from workmill.store.group_commit import GroupCommit
+from workmill.store.heads import Ready
 from workmill.store.operations.deltas import Deltas
 from workmill.store.operations.rows import encode_list
 from workmill.store.session import KeyBusy, Operations, repeated
@@ -111,6 +112,8 @@ def _insert(session: Session, jobs: Sequence[NewJob], tries: int) -> list[Receip
     now = session.now
     rows = [_row(job, now) for job in jobs]
     made = {job_id for (job_id,) in session.each("insert_jobs", rows)}
+    if session.moves is not None:
+        session.moves.ready += [Ready(row[1], row[0], row[4], row[5]) for row in rows if row[3] is State.QUEUED and row[0] in made]
     new = [_receipt((row[0], row[3], row[1], row[2], True)) for row in rows]
     return new if len(made) == len(rows) else _answer(session, jobs, new, made, tries)
 

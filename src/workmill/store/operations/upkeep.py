@@ -14,7 +14,7 @@ from workmill.domain.transitions import Event, sources
 from workmill.store.base import UPKEEP_BATCH
 from workmill.store.operations import losses, stats
 from workmill.store.operations.deltas import Deltas
-from workmill.store.operations.operating import Row, lock, remove
+from workmill.store.operations.operating import Row, leave, lock, queue, remove
 from workmill.store.operations.outcomes import UNKNOWN_TYPE
 from workmill.store.session import BadData, Operations, repeated
 
@@ -128,11 +128,13 @@ class Keeping(Operations):
 
 def _promote(session: Session, ids: Sequence[str]) -> int:
     rows = [row for row in lock(session, ids) if row.state in PROMOTABLE and row.run_at <= session.now]
+    queue(session, rows, lambda row: row.suspect)
     return _move(session, "promote_jobs", rows, State.QUEUED)
 
 
 def _expire(session: Session, ids: Sequence[str]) -> int:
     rows = [row for row in lock(session, ids) if row.state in WAITING and row.expires_at is not None and row.expires_at <= session.now]
+    leave(session, rows)
     return _move(session, "expire_jobs", rows, State.EXPIRED)
 
 
@@ -161,6 +163,7 @@ def _bury_unknown(session: Session, ids: Sequence[str]) -> int:
 def _bury(error_class: str, reason: str, session: Session, ids: Sequence[str]) -> int:
     buriable = sources(Event.BURY)
     rows = [row for row in lock(session, ids) if row.state in buriable]
+    leave(session, rows)
     session.each("bury_jobs", [(row.id, row.lease, error_class, reason) for row in rows])
     return _count(session, rows, State.DEAD)
 

@@ -13,6 +13,7 @@ import psycopg
 from workmill.domain.errors import StoreError
 from workmill.ids import new_id
 from workmill.store.changes import CLOSE_SECONDS, Changes
+from workmill.store.heads import Moves
 from workmill.store.postgres import schema as schemas
 from workmill.store.postgres.connections import Connection, Pool, connect
 from workmill.store.postgres.joined import join
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from workmill.store.heads import Heads
     from workmill.store.migrate import Migration
 
 WRITERS: Final = 3
@@ -43,14 +45,17 @@ READ: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" + _BOUNDS
 class PostgresDatabase:
     """A schema in a PostgreSQL database. Constructing it opens nothing. `notify`: whether processes tell each other, or poll only."""
 
-    def __init__(self, url: str, schema: str, now: Callable[[], int] | None = None, *, notify: bool = True) -> None:
+    def __init__(
+        self, url: str, schema: str, now: Callable[[], int] | None = None, *, notify: bool = True, heads: Heads | None = None
+    ) -> None:
         self._url = url
         self._schema = schema
         self._now = now
         self._notify = notify
         self._sender = new_id()
         self.lock_retries = 0
-        self.changes = Changes(self._listener if notify else None)
+        self.heads = heads
+        self.changes = Changes(*[self._listener] if notify else [], *[] if heads is None else [heads.watch])
         self._begin()
         _DATABASES.add(self)
 
@@ -64,10 +69,14 @@ class PostgresDatabase:
     def write(self) -> Iterator[PostgresSession]:
         """A write transaction, READ COMMITTED."""
         with self._session(self._writers, WRITE) as session:
+            if self.heads is not None:
+                session.moves = Moves()
             yield session
+        told = session.moves is not None and self.heads is not None and self.heads.tell(session.moves, announced=session.announced)
         if session.announced:
             self.changes.tell()
-            self._tell_others()
+            if not told:
+                self._tell_others()
 
     def read(self) -> AbstractContextManager[PostgresSession]:
         """A snapshot."""
@@ -101,12 +110,16 @@ class PostgresDatabase:
                 notifier.close()
         writers.close()
         readers.close()
+        if self.heads is not None:
+            self.heads.close()
 
     def after_fork_in_child(self) -> None:
         """Begin anew. The parent's connections are kept, untouched: to close one would end it for the parent."""
         _PARENTS.append((self._writers, self._readers, self._notifier))
         self._begin()
         self.changes.forget()
+        if self.heads is not None:
+            self.heads.forget()
 
     @contextmanager
     def _session(self, pool: Pool, begin: bytes) -> Iterator[PostgresSession]:
@@ -157,7 +170,14 @@ class PostgresDatabase:
             connection.close()
 
     def _listener(self, tell: Callable[[], None]) -> Listener:
-        return Listener(lambda: connect(self._url, prepare=False, name="workmill listener"), tell, self._sender)
+        """What it hears has not gone through the dispatcher: a caller's own transaction, or a process that knows of none."""
+
+        def heard() -> None:
+            if self.heads is not None:
+                self.heads.look()
+            tell()
+
+        return Listener(lambda: connect(self._url, prepare=False, name="workmill listener"), heard, self._sender)
 
     def _tell_others(self) -> None:
         """What has been committed stays so, whether or not others can be told: they poll, too."""

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 
-from workmill import clock
-from workmill.loops import FOREVER, Loop
+from workmill.loops import Loop, Teller
 from workmill.store.postgres.connections import Connection
 from workmill.telemetry import Telemetry
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 
 CHANNEL: Final = "workmill"
-INTERVAL: Final = 0.01
-"""Seconds between two notifications of a process. The last of a burst is never dropped, only late by so much."""
 PROBE_SECONDS: Final = 10.0
 """How often a listening connection is asked whether it is alive: one may be dead without a word."""
 AGAIN_SECONDS: Final = (0.1, 0.3, 1.0, 3.0)
@@ -31,27 +28,18 @@ NOTIFY: Final = b"SELECT pg_notify('workmill', $1)"
 _PARENTS: Final[list[Connection | None]] = []
 
 
-class Notifier(Loop):
-    """Tells other processes that something has been committed, soon and not too often. What is lost they find by polling."""
+class Notifier(Teller):
+    """Tells other processes that something has been committed."""
 
     name = "notifier"
 
     def __init__(self, connect: Callable[[], Connection], sender: str) -> None:
-        super().__init__(Telemetry())
+        super().__init__()
         self._connect = connect
         self._sender = sender
         self._connection: Connection | None = None
-        self._due = False
 
-    def tell(self) -> None:
-        """Have it told; returns at once."""
-        self._due = True
-        self.wake()
-
-    def run_once(self) -> float:
-        if not self._due:
-            return FOREVER
-        self._due = False
+    def send(self) -> None:
         try:
             if self._connection is None:
                 self._connection = self._connect()
@@ -59,8 +47,6 @@ class Notifier(Loop):
         except BaseException:
             self.close()
             raise
-        clock.sleep(INTERVAL)
-        return FOREVER
 
     def close(self) -> None:
         """Let go of the connection."""

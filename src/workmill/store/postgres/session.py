@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from psycopg.abc import AdaptContext
 
+    from workmill.store.heads import Moves
     from workmill.store.postgres.dialect import Statement
 
 CLOCK: Final = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -72,12 +73,13 @@ def adapt(context: AdaptContext) -> None:
 class PostgresSession:
     """An open transaction."""
 
-    __slots__ = ("_cursor", "_statements", "announced", "now")
+    __slots__ = ("_cursor", "_statements", "announced", "moves", "now")
 
     def __init__(self, cursor: RawCursor[tuple[Any, ...]], schema: str, now: int) -> None:
         self._cursor = cursor
         self._statements = dialect.load(schema)
         self.announced = False
+        self.moves: Moves | None = None
         self.now = now
 
     def rows(self, name: str, /, **parameters: Any) -> list[tuple[Any, ...]]:

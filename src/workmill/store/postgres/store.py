@@ -22,6 +22,8 @@ from workmill.store.postgres.database import PostgresDatabase
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from workmill.store.heads import Heads
+
 SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 NOTIFY: Final = "notify"
 """A parameter of the URL for Workmill itself: `off` makes a store that polls only and prepares nothing."""
@@ -61,13 +63,14 @@ class PostgresStore(Submitting, Exchanging, Beating, Keeping, Verbs, Settings, R
         *,
         group_commit: bool = True,
         group_delay: float = 0.0,
+        heads: Heads | None = None,
     ) -> None:
         if not SCHEMA.fullmatch(schema):
             raise ConfigurationError(f"WORKMILL_SCHEMA: must match {SCHEMA.pattern} (got {schema!r:.120})")
         self.url = url
         self._schema = schema
         driver_url, notify = split_url(url)
-        database = PostgresDatabase(driver_url, schema, clock, notify=notify)
+        database = PostgresDatabase(driver_url, schema, clock, notify=notify, heads=heads)
         super().__init__(database, group_commit=group_commit, group_delay=group_delay)
 
     def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:

@@ -24,6 +24,8 @@ from workmill.store.sqlite.watcher import Watcher
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from workmill.store.heads import Heads
+
 BUSY_SECONDS: Final = 30.0
 """How long anybody waits for another program that holds the file."""
 FORK_SECONDS: Final = 5.0
@@ -36,9 +38,10 @@ class SQLiteDatabase:
 
     def __init__(self, path: str | None, now: Callable[[], int] | None = None, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = path
-        self.changes = Changes(None if path is None else lambda tell: Watcher(path, lambda: self._connections().version(), tell))
+        self.changes = Changes(*[] if path is None else [lambda tell: Watcher(path, lambda: self._connections().version(), tell)])
         self._now = now or clock.wall
         self._busy_seconds = busy_seconds
+        self.heads: Heads | None = None
         self.lock_retries = 0
         self._opening = threading.Lock()
         self._opened: Connections | None = None

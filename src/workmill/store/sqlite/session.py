@@ -12,6 +12,8 @@ from workmill.store.session import BadData
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from workmill.store.heads import Moves
+
 PACKAGE: Final = "workmill.store.sqlite"
 MOST_ROWS: Final = 100
 """Rows of `:given` in one statement. More gain nothing (measured), and each number of rows is a statement to prepare and to cache."""
@@ -45,12 +47,13 @@ def translate(error: Exception, *, committing: bool = False) -> StoreError:
 class SQLiteSession:
     """An open transaction."""
 
-    __slots__ = ("_execute", "_statements", "announced", "now")
+    __slots__ = ("_execute", "_statements", "announced", "moves", "now")
 
     def __init__(self, execute: Callable[[str, Sequence[Any]], sqlite3.Cursor], now: int) -> None:
         self._execute = execute
         self._statements = statements.load(PACKAGE)
         self.announced = False
+        self.moves: Moves | None = None
         self.now = now
 
     def rows(self, name: str, /, **parameters: Any) -> list[tuple[Any, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from workmill.clock import to_datetime
 from workmill.domain.job import Claimed
@@ -28,11 +28,16 @@ def ids(runs: Iterable[Claimed]) -> list[str]:
 
 
 class Ordering:
-    """Within a queue: higher priority first, then what is due longest, then by id."""
+    """Within a queue: higher priority first, then what is due longest, then by id.
+
+    `STEP`: by how many microseconds times must differ to be told apart.
+    """
+
+    STEP: ClassVar[int] = 1
 
     def test_one_claimer_takes_everything_in_order(self, store: Store, clock: MovableClock) -> None:
         rng = random.Random(7)
-        jobs = [a_job(priority=rng.randrange(-2, 3), run_at=to_datetime(clock() - rng.randrange(5))) for _ in range(300)]
+        jobs = [a_job(priority=rng.randrange(-2, 3), run_at=to_datetime(clock() - rng.randrange(5) * self.STEP)) for _ in range(300)]
         store.submit(jobs)
         worker = join(store)
 
@@ -69,7 +74,7 @@ class Ordering:
     def test_all_queues_together_are_one_order(self, store: Store, clock: MovableClock) -> None:
         rng = random.Random(11)
         jobs = [
-            a_job(queue=f"q{rng.randrange(7)}", priority=rng.randrange(3), run_at=to_datetime(clock() - rng.randrange(50)))
+            a_job(queue=f"q{rng.randrange(7)}", priority=rng.randrange(3), run_at=to_datetime(clock() - rng.randrange(50) * self.STEP))
             for _ in range(400)
         ]
         store.submit(jobs)
@@ -90,7 +95,7 @@ class Ordering:
         assert (taken[0], taken[-1], len(taken)) == (urgent.id, late.id, 1_502)
 
     def test_more_queues_than_are_wanted_are_one_order_too(self, store: Store, clock: MovableClock) -> None:
-        jobs = [a_job(queue=f"q{index}", run_at=to_datetime(clock() - index)) for index in range(120)]
+        jobs = [a_job(queue=f"q{index}", run_at=to_datetime(clock() - index * self.STEP)) for index in range(120)]
         store.submit(jobs)
 
         assert ids(claim(store, join(store), 7, None)) == [job.id for job in jobs[:-8:-1]]

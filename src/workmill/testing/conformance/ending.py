@@ -274,7 +274,8 @@ class Releasing:
         worker = join(store)
         run = claim_one(store, worker)
         for _ in range(MAX_SNOOZES):
-            (run,) = store.exchange(worker, [released(run, ReleaseReason.SNOOZE)], Wants(anywhere=1)).claimed
+            report(store, worker, released(run, ReleaseReason.SNOOZE))
+            run = claim_one(store, worker)
         outcomes = [released(run, ReleaseReason.SNOOZE)]
 
         verdicts = report(store, worker, *outcomes)

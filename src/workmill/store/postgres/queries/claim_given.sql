@@ -1,7 +1,9 @@
--- Claim jobs that were chosen, each under a new lease. Guard: still queued; what others hold is passed over.
-WITH given AS (SELECT * FROM :given (id text)), chosen AS MATERIALIZED (
+-- Claim jobs that were chosen, each under a new lease. Guard: still queued in that queue, in time, and set aside only if chosen as such;
+-- what others hold is passed over.
+WITH given AS (SELECT * FROM :given (id text, queue text, apart bigint)), chosen AS MATERIALIZED (
     SELECT job.id FROM given JOIN workmill.jobs job ON job.id = given.id
-    WHERE CASE WHEN job.state = 'queued' THEN true ELSE false END
+    WHERE CASE WHEN job.state = 'queued' AND job.queue = given.queue AND (job.aside IS NULL OR given.apart > 0)
+                    AND (job.expires_at IS NULL OR job.expires_at > :now) THEN true ELSE false END
     FOR NO KEY UPDATE OF job SKIP LOCKED
 )
 UPDATE workmill.jobs AS job
