@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
-import psycopg
 import pytest
 from redis import Redis
 
 from workmill.dispatch.redis import RedisDispatch
 from workmill.store.base import Store
 from workmill.testing.clock import MovableClock
-from workmill.testing.servers import PostgresServer, RedisServer
+from workmill.testing.servers import RedisServer
 from workmill.testing.watchful import Watchful
 
 
@@ -27,13 +26,11 @@ def dispatch(redis_server: RedisServer, redis: Redis) -> Iterator[RedisDispatch]
 
 
 @pytest.fixture
-def heads(dispatch: RedisDispatch, postgres: PostgresServer, clock: MovableClock) -> Iterator[Watchful]:
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        yield Watchful(dispatch, connection, clock)
+def heads(dispatch: RedisDispatch) -> Watchful:
+    return Watchful(dispatch)
 
 
 @pytest.fixture
 def store(postgres_store: Callable[..., Store], clock: MovableClock, heads: Watchful) -> Store:
-    store = postgres_store(clock, heads=heads)
-    heads.schema = vars(store)["_schema"]
-    return store
+    heads.store = postgres_store(clock, heads=heads)
+    return heads.store

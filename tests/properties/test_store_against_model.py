@@ -3,7 +3,6 @@
 import random
 from collections.abc import Callable
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as seeded
@@ -15,7 +14,7 @@ from workmill.store.base import Store
 from workmill.store.open import open_store
 from workmill.testing.clock import MovableClock
 from workmill.testing.machine import QUEUES, StoreMachine
-from workmill.testing.servers import PostgresServer, RedisServer
+from workmill.testing.servers import RedisServer
 from workmill.testing.watchful import Watchful
 
 MOST_ROUNDS = 20
@@ -67,7 +66,6 @@ def test_a_store_on_postgresql_does_what_the_model_says(
 
 
 def test_a_store_whose_jobs_are_handed_out_by_redis_does_what_the_model_says(
-    postgres: PostgresServer,
     postgres_store: Callable[..., Store],
     redis_server: RedisServer,
     redis: Redis,
@@ -82,10 +80,9 @@ def test_a_store_whose_jobs_are_handed_out_by_redis_does_what_the_model_says(
         @staticmethod
         def open_store(clock: MovableClock) -> Store:
             redis.flushall()
-            heads = Watchful(RedisDispatch(redis_server.url), connection, clock)
-            store = postgres_store(clock, heads=heads)
-            heads.schema = vars(store)["_schema"]
-            return store
+            heads = Watchful(RedisDispatch(redis_server.url))
+            heads.store = postgres_store(clock, heads=heads)
+            return heads.store
 
         @invariant()
         def redis_has_what_can_be_claimed(self) -> None:
@@ -94,7 +91,6 @@ def test_a_store_whose_jobs_are_handed_out_by_redis_does_what_the_model_says(
                 there = redis.zrange(f"workmill:queue:{queue}", 0, -1)
                 assert there == [job.id for job in self.store.heads([queue], room=1_000)]
 
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        walk(DispatchedMachine, rounds(12, soak=1_000), seed, QUICK)
+    walk(DispatchedMachine, rounds(12, soak=1_000), seed, QUICK)
 
     assert DispatchedMachine.never_happened() == set()
