@@ -1,6 +1,7 @@
 """The heads of the queues as one process uses them: ids are taken from the dispatcher, claimed in the store, and given back when refused.
 
-Once a second an exchange claims from the store itself: so it finds what is set aside, what the dispatcher has lost, and new rules.
+Once a second an exchange claims from the store itself: so it finds what is set aside, what the dispatcher has lost, and new rules. As
+long as there is something set aside that the worker may take, each does.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class DispatchedHeads:
             answer = exchange(jobs)
             if answer.known:
                 self._rules, refused = answer, _refused(refused, answer)
+            if answer.apart:
+                self.look()
         finally:
             if refused:
                 self.dispatch.put(refused)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from workmill.config import DISPATCH, from_environment
+from workmill.config import DISPATCH, from_environment, shown_url
 from workmill.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ def open_heads(url: str | None = None) -> DispatchedHeads | None:
     if url == DIRECT:
         return None
     if not url.startswith(REDIS):
-        raise ConfigurationError(f"{DISPATCH}: must be direct or redis://… (got {url!r:.120})")
+        raise ConfigurationError(f"{DISPATCH}: must be direct or redis://… (got {shown_url(url)!r:.120})")
+    if not url.startswith("unix") and not re.fullmatch(r"rediss?://[^/?#]*/?\d*([?#].*)?", url):
+        raise ConfigurationError(f"{DISPATCH}: what stands after the host is the number of a database, as in redis://host/0")
     if find_spec("redis") is None:
         raise ConfigurationError(f"{DISPATCH}: Redis needs the extra: pip install 'workmill[redis]'")
     from workmill.dispatch.heads import DispatchedHeads  # noqa: PLC0415 - it is loaded when it is named

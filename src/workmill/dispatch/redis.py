@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from redis import Redis, RedisError
@@ -49,6 +50,7 @@ MILLISECOND: Final = 1_000
 BAND: Final = 1 << 42
 """The scores of one priority: milliseconds until the year 2109."""
 TOP: Final = 100
+SCORES: Final = (2 * TOP + 1) * BAND
 log = logging.getLogger(__name__)
 
 TAKE_ANYWHERE: Final = """
@@ -79,10 +81,13 @@ def score(job: Ready) -> int:
     return (TOP - job.priority) * BAND + min(max(job.run_at // MILLISECOND, 0), BAND - 1)
 
 
-def placed(queue: str, job_id: str, at: float | str) -> Ready:
-    """The inverse of `score`."""
-    rank, moment = divmod(int(float(at)), BAND)
-    return Ready(queue, job_id, TOP - rank, moment * MILLISECOND)
+def placed(found: Iterable[tuple[str, str, float | str]]) -> list[Ready]:
+    """The inverse of `score`, of (queue, id, score); without what nobody of ours can have put there."""
+    return [
+        Ready(queue, job_id, TOP - int(float(at)) // BAND, int(float(at)) % BAND * MILLISECOND)
+        for queue, job_id, at in found
+        if 0 <= float(at) < SCORES and "\0" not in queue + job_id
+    ]
 
 
 class RedisDispatch:
@@ -173,7 +178,7 @@ class RedisDispatch:
     def head(self, queue: str, room: int) -> list[Ready]:
         """The first ids of a queue; they stay."""
         found: Any = self._ask(lambda: self._redis.zrange(QUEUE + queue, 0, room - 1, withscores=True))
-        return [placed(queue, job_id, at) for job_id, at in found or ()]
+        return placed((queue, job_id, at) for job_id, at in found or ())
 
     def depth(self, queue: str) -> int | None:
         """How many ids of a queue are here; None: it is away."""
@@ -184,11 +189,11 @@ class RedisDispatch:
             for queue, room in rooms.items():
                 pipeline.zpopmin(QUEUE + queue, room)
             heads = pipeline.execute()
-        return [placed(queue, job_id, at) for queue, head in zip(rooms, heads, strict=True) for job_id, at in head]
+        return placed((queue, job_id, at) for queue, head in zip(rooms, heads, strict=True) for job_id, at in head)
 
     def _from_all(self, room: int, without: AbstractSet[str]) -> list[Ready]:
         found: Any = self._take_anywhere(keys=[NAMES], args=[room, RESERVED, QUEUE, *without])
-        return sorted((placed(*each) for each in found), key=lambda job: job.queue)
+        return sorted(placed(found), key=attrgetter("queue"))
 
     def _publish(self, *, look: bool) -> None:
         self._ask(lambda: self._redis.publish(CHANNEL, self._sender + LOOK * look))
@@ -197,6 +202,7 @@ class RedisDispatch:
         return Redis.from_url(
             self.url,
             decode_responses=True,
+            encoding_errors="replace",
             socket_timeout=answer_seconds,
             socket_connect_timeout=ANSWER_SECONDS,
             retry=Retry(NoBackoff(), 0),

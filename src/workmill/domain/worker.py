@@ -64,7 +64,7 @@ class Exchange:
     was claimed, and the worker must join again under a new id. `paused` names the queues that are paused now, `limited` those
     with a concurrency limit among the queues claimed from: the worker claims nothing ahead of its slots from them. `draining`: it
     has been told to drain, and nothing was claimed. `looked` is False when only a dispatcher was asked, and had nothing: the store
-    may have something.
+    may have something. `apart`: there is something set aside that this worker may take, now or when its suspect has ended.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -74,6 +74,7 @@ class Exchange:
     limited: frozenset[str] = frozenset()
     draining: bool = False
     looked: bool = True
+    apart: bool = False
 
 
 class Held(NamedTuple):

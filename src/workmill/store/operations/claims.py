@@ -64,6 +64,8 @@ class Claimer:
         self._rules = rules
         self.overdue = session.row("has_overdue") is not None
         """Whether some job has passed its deadline: then claims look at deadlines, and an expire batch is due."""
+        self.apart = False
+        """Whether there was something set aside that this worker may take, now or when its suspect has ended."""
 
     def claim(self, wants: Wants, deltas: Deltas, dispatched: Sequence[Ready] | None) -> list[Claimed]:
         """Up to the wanted number of each queue, queue by queue; or of all queues together, in one order.
@@ -169,11 +171,15 @@ class Claimer:
             return {}
         known = [(queue, job_type) for queue in queues for job_type in self._types]
         found = _by_queue(self._session.each("list_apart", known, room=max(rooms.values())), apart=True)
-        if not self._session.rows("holds_suspect", worker=self._worker_id):
+        self.apart = bool(found)
+        if self._session.rows("holds_suspect", worker=self._worker_id):
+            self.apart = True
+        else:
             suspects = self._session.each("list_apart", [(queue, SUSPECT) for queue in queues], room=1)
             if suspects:
                 queue, rank, run_at, job_id = min(suspects, key=lambda row: row[1:])
                 found.setdefault(queue, []).append(Candidate(rank, run_at, job_id, queue, apart=True))
+                self.apart = True
         return {queue: sorted(candidates) for queue, candidates in found.items()}
 
 

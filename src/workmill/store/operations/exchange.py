@@ -91,15 +91,22 @@ class Exchanging(Operations):
             if listed is not None:
                 _renew(session, worker_id, worker, listed)
             claimed: list[Claimed] = []
-            rules, overdue = read_rules(session), False
+            rules, overdue, apart = read_rules(session), False, False
             if wants and worker.state == WorkerState.RUNNING:
                 claimer = Claimer(session, worker_id, worker.types, rules)
-                claimed, overdue = claimer.claim(wants, deltas, dispatched), claimer.overdue
+                claimed, overdue, apart = claimer.claim(wants, deltas, dispatched), claimer.overdue, claimer.apart
             deltas.append(session)
             if outcomes:
                 session.announce()
-        draining = worker.state == WorkerState.DRAINING
-        return Exchange(tuple(verdicts), tuple(claimed), paused=rules.paused, limited=frozenset(rules.limits), draining=draining), overdue
+        answer = Exchange(
+            tuple(verdicts),
+            tuple(claimed),
+            paused=rules.paused,
+            limited=frozenset(rules.limits),
+            draining=worker.state == WorkerState.DRAINING,
+            apart=apart,
+        )
+        return answer, overdue
 
     def _record_halves(self, worker_id: str, outcomes: Sequence[Outcome], error: BadData) -> list[Verdict]:
         """The outcomes of a batch that failed on some outcome's data: that one becomes a failure that says so, the others are recorded."""
