@@ -133,7 +133,7 @@ def kill(server: RedisServer) -> None:
 
 
 def test_redis_that_is_flushed_restarted_and_killed_under_load_loses_no_job_and_runs_none_twice(
-    server: RedisServer, open_beside: Callable[..., Store], start: Start, rng: random.Random, rounds: Callable[..., int]
+    server: RedisServer, open_beside: Callable[..., Store], start: Start, rng: random.Random, rounds: Callable[..., int], tmp_path: Path
 ) -> None:
     store = open_beside(server)
     for _ in range(2):
@@ -147,6 +147,7 @@ def test_redis_that_is_flushed_restarted_and_killed_under_load_loses_no_job_and_
         rng.choice((flush, restart, kill))(server)
 
     assert_each_ran_once(store, jobs)
+    assert "in the way of another" not in (tmp_path / "log").read_text()
 
 
 def test_while_redis_is_away_for_good_jobs_are_started(open_beside: Callable[..., Store], start: Start, own_redis: RedisServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable
 from functools import wraps
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+log = logging.getLogger(__name__)
 
 TRIES: Final = 6
 FIRST_PAUSE: Final = 0.005
@@ -99,8 +101,9 @@ def repeated(operation: Transaction[Arguments, Result]) -> Transaction[Arguments
         for number in range(TRIES - 1):
             try:
                 return operation(self, *args, **kwargs)
-            except Conflicted:
+            except Conflicted as error:
                 self._database.lock_retries += 1
+                log.warning("a transaction was in the way of another, and is tried again: %s", error)
                 clock.sleep(random.uniform(0, FIRST_PAUSE * 2**number))
         return operation(self, *args, **kwargs)
 
