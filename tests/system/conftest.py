@@ -1,7 +1,6 @@
 """A PostgreSQL server to be broken, and real processes on it: applications that submit, and workers whose jobs leave marks."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -60,11 +59,11 @@ class Scene:
     def start(self, *options: str, url: str | None = None, lease: float = 3, before: str = "") -> subprocess.Popen[bytes]:
         """Start `workmill worker`, and wait until it has joined. `before`: Python that its process runs first."""
         joined = len(self.store.workers())
-        program = f"{before}\nfrom workmill.__main__ import main\nmain()"
+        program = f"{before}\nimport sys\nfrom workmill.cli import main\nsys.exit(main())"
         command = [sys.executable, "-X", "dev", "-W", "error", "-c", program, "worker", "marks:mill", "--lease", str(lease), *options]
         environment = {
             **os.environ,
-            "WORKMILL_STORE": url or self.server.url,
+            "WORKMILL_STORE": url or self.store.url,
             "WORKMILL_SCHEMA": self.schema,
             "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]),
             "MARKS": str(self.folder / "marks"),
@@ -105,7 +104,7 @@ class Scene:
 
     def close(self) -> None:
         for process in self.processes:
-            process.send_signal(signal.SIGKILL)
+            process.kill()
             process.wait()
         self.store.close()
 
@@ -113,19 +112,32 @@ class Scene:
 @pytest.fixture(scope="session")
 def breakable() -> Iterator[PostgresServer]:
     """A durable server to be broken. Whoever breaks it mends it."""
-    server = PostgresServer(settings=["max_wal_senders=4"])
+    server = PostgresServer(settings=["max_connections=40"])
     yield server
     server.remove()
 
 
 @pytest.fixture
-def scene(breakable: PostgresServer, tmp_path: Path) -> Iterator[Scene]:
-    schema = f"scene_{next(NUMBERS)}"
-    store = open_store(breakable.url, schema=schema)
-    store.migrate()
-    scene = Scene(breakable, schema, tmp_path, store)
-    yield scene
-    scene.close()
+def staged(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
+    """`staged(server, url)`: a scene on a server."""
+    scenes: list[Scene] = []
+
+    def stage(server: PostgresServer, url: str | None = None) -> Scene:
+        schema = f"scene_{next(NUMBERS)}"
+        store = open_store(url or server.url, schema=schema)
+        store.migrate()
+        scenes.append(Scene(server, schema, tmp_path, store))
+        return scenes[-1]
+
+    yield stage
+    for scene in scenes:
+        scene.close()
+
+
+@pytest.fixture
+def scene(breakable: PostgresServer, staged: Callable[..., Scene]) -> Scene:
+    """A scene on the server that may be broken."""
+    return staged(breakable)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """An application whose jobs leave marks in a file, in the order in which they began and ended, whichever process they ran in."""
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -37,3 +38,20 @@ def ignore(ms: float = 0) -> None:
     """Work on whatever anybody says."""
     mark("begin")
     time.sleep(ms / 1_000)
+
+
+@mill.job(name="fall")
+def fall(ms: float = 0) -> None:
+    """Kill the worker, but only the first."""
+    mark("begin")
+    if current_job().claimed.lease == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(ms / 1_000)
+    mark("end")
+
+
+@mill.job(name="kill")
+def kill(ms: float = 0) -> None:
+    """Kill every worker."""
+    mark("begin")
+    os.kill(os.getpid(), signal.SIGKILL)

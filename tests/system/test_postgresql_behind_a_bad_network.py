@@ -1,5 +1,6 @@
 """A worker and an application whose way to PostgreSQL delays, cuts, or swallows answers: no job is lost, and none is run twice at once."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,7 +13,7 @@ from workmill.domain.errors import StoreUnavailable
 from workmill.domain.job import Selection
 from workmill.domain.states import State
 from workmill.store.open import open_store
-from workmill.testing.factories import a_job
+from workmill.testing.factories import LEASE, a_job, join
 from workmill.testing.proxy import Proxy
 
 BOUNDS = "from workmill.store.postgres import connections; connections.{} = 1.0"
@@ -76,6 +77,21 @@ def test_connections_that_hang_without_a_word_cost_a_worker_neither_its_lease_no
     assert scene.begun() == Counter([running, *later])
     assert worker.poll() is None
     assert "worker.lost" not in scene.log
+
+
+def test_a_connection_that_hung_while_it_was_idle_is_replaced_long_before_a_lease_ends(
+    scene: Any, network: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workmill.store.postgres.connections.PROMPT_SECONDS", 0.2)
+    with closing(open_store(network.url, schema=scene.schema)) as store:
+        worker = join(store)
+        store.heartbeat(worker, [], 1)
+
+        hanging, asked_at = network.hang(), time.monotonic()
+        store.heartbeat(worker, [], 2)
+
+    assert hanging == 2  # one to write, one to read
+    assert time.monotonic() - asked_at < LEASE
 
 
 def test_an_application_whose_connection_hangs_is_told_so_and_its_job_is_there_once(

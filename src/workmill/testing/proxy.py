@@ -118,7 +118,11 @@ class _Link:
     def _ask(self) -> None:
         with suppress(OSError):
             while data := self._client.recv(65_536):
-                self._server.sendall(data)
+                try:
+                    self._server.sendall(data)
+                except OSError:
+                    if not self.hangs:
+                        break
         self.cut()
 
     def _answer(self) -> None:
@@ -132,4 +136,5 @@ class _Link:
                     clock.sleep(self._proxy.delay)
                 if not self.hangs:
                     self._client.sendall(data)
-        self.cut()
+        if not self.hangs:  # else nobody hears that the server has hung up
+            self.cut()
