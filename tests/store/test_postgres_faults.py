@@ -22,6 +22,8 @@ from workmill.domain.states import State
 from workmill.domain.worker import Held, Wants
 from workmill.store.base import Store
 from workmill.store.open import open_store
+from workmill.store.postgres.connections import Connection, connect
+from workmill.store.postgres.listener import PROBE_SECONDS, Listener
 from workmill.testing.factories import a_job, claim, claim_one, join, report, submit, submit_many, succeeded
 from workmill.testing.servers import PostgresServer
 from workmill.testing.steps import ACTOR, only, settle
@@ -259,6 +261,22 @@ def test_the_submission_of_another_process_wakes_who_has_subscribed_and_again_af
         process.communicate()
     assert woken.acquire(timeout=PATIENCE)
     stop()
+
+
+def test_a_listener_that_hears_nothing_keeps_its_connection(server: PostgresServer) -> None:
+    told: list[None] = []
+    opened: list[int] = []
+
+    def opening() -> Connection:
+        connection = connect(server.url, prepare=False)
+        opened.append(connection.info.backend_pid)
+        return connection
+
+    with closing(Listener(opening, lambda: told.append(None), "own")) as listener:
+        waits = [listener.run_once() for _ in range(3)]
+
+    assert waits == [PROBE_SECONDS] * 3
+    assert (len(opened), len(told)) == (1, 1)
 
 
 def test_a_store_that_polls_only_works_the_same_and_opens_no_connection_to_listen(

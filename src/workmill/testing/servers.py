@@ -60,9 +60,9 @@ def runnable(programs: Path, user: str | None) -> Path:
 
 
 class PostgresServer:
-    """One server on a socket of its own. `durable=False` spares the disk, for tests that break nothing."""
+    """One server on a socket of its own, empty or a standby `of` another. `durable=False` spares the disk, for tests that break nothing."""
 
-    def __init__(self, *, durable: bool = True, settings: Sequence[str] = ()) -> None:
+    def __init__(self, *, durable: bool = True, settings: Sequence[str] = (), of: PostgresServer | None = None) -> None:
         self._user = ACCOUNT if os.geteuid() == 0 else None
         self._bin = runnable(binaries(), self._user)
         self.directory = Path(tempfile.mkdtemp(prefix="workmill-pg-", dir="/tmp"))
@@ -71,7 +71,12 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         if self._user is not None:
             shutil.chown(self.directory, self._user)
-        self._run("initdb", "--auth=trust", "--encoding=utf8", "--no-sync", "-U", "postgres", "-D", str(self.directory / "data"))
+        data = str(self.directory / "data")
+        if of is None:
+            self._run("initdb", "--auth=trust", "--encoding=utf8", "--no-sync", "-U", "postgres", "-D", data)
+        else:
+            primary = ("-h", str(of.directory), "-U", "postgres")
+            self._run("pg_basebackup", *primary, "--checkpoint=fast", "--no-sync", "--write-recovery-conf", "-D", data)
         self.start()
 
     @property

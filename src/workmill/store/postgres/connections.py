@@ -23,6 +23,8 @@ WAIT_SECONDS: Final = 30.0
 """How long anybody waits for a connection that others of this process use."""
 ANSWER_SECONDS: Final = 35.0
 """A little more than the server gives a statement."""
+PROMPT_SECONDS: Final = 5.0
+"""For what any server answers at once. A connection that has been idle may have died without a word, so it is asked such a thing first."""
 CONNECT: Final[dict[str, Any]] = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -39,16 +41,22 @@ STATEMENTS: Final = 400
 class Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that waits for no answer for ever: the server, or the network, may hang without a word."""
 
+    patience: float | None = None
+    """Seconds to wait for each answer; None: `ANSWER_SECONDS`."""
+
     def wait(self, gen: PQGen[Any], interval: float = 0.1, timeout: float | None = None) -> Any:
+        if timeout is not None:  # whoever says so deals with it: `notifies` looks what is there, and waits for nothing
+            return super().wait(gen, interval, timeout)
+        seconds = ANSWER_SECONDS if self.patience is None else self.patience
         try:
-            return super().wait(gen, interval, ANSWER_SECONDS if timeout is None else timeout)
+            return super().wait(gen, interval, seconds)
         except psycopg.errors._WaitTimeout as error:  # noqa: SLF001 - what the driver's own `wait` raises
             self.pgconn.finish()
-            raise psycopg.OperationalError(f"the server has not answered for {ANSWER_SECONDS:g} s") from error
+            raise psycopg.OperationalError(f"the server has not answered for {seconds:g} s") from error
 
 
-def connect(url: str, *, prepare: bool, name: str = "workmill") -> Connection:
-    """A new connection, in autocommit, shown by the server under `name`.
+def connect(url: str, *, prepare: bool, name: str = "workmill", patience: float | None = None) -> Connection:
+    """A new connection, in autocommit, shown by the server under `name`; it waits `patience` seconds for an answer.
 
     Raises:
         StoreUnavailable: the server cannot be reached, or will have no more connections.
@@ -61,6 +69,7 @@ def connect(url: str, *, prepare: bool, name: str = "workmill") -> Connection:
         raise translate(error) from error
     connection.prepare_threshold = 0 if prepare else None
     connection.prepared_max = STATEMENTS
+    connection.patience = patience
     adapt(connection)
     return connection
 
@@ -102,7 +111,10 @@ class Pool:
         connection = self._pop()
         if connection is not None:
             try:
-                return connection, begin(connection)
+                connection.patience = PROMPT_SECONDS
+                begun = begin(connection)
+                connection.patience = None
+                return connection, begun
             except psycopg.Error:  # it was dead, and so are the others most likely
                 _close(connection)
                 self._close_idle()

@@ -15,7 +15,7 @@ from workmill.ids import new_id
 from workmill.store.changes import CLOSE_SECONDS, Changes
 from workmill.store.heads import Moves
 from workmill.store.postgres import schema as schemas
-from workmill.store.postgres.connections import Connection, Pool, connect
+from workmill.store.postgres.connections import PROMPT_SECONDS, Connection, Pool, connect
 from workmill.store.postgres.joined import join
 from workmill.store.postgres.listener import Listener, Notifier
 from workmill.store.postgres.session import CLOCK, PostgresSession, is_read_only, translate
@@ -177,7 +177,7 @@ class PostgresDatabase:
                 self.heads.look()
             tell()
 
-        return Listener(lambda: connect(self._url, prepare=False, name="workmill listener"), heard, self._sender)
+        return Listener(lambda: connect(self._url, prepare=False, name="workmill listener", patience=PROMPT_SECONDS), heard, self._sender)
 
     def _tell_others(self) -> None:
         """What has been committed stays so, whether or not others can be told: they poll, too."""
@@ -187,7 +187,9 @@ class PostgresDatabase:
             with self._opening:
                 notifier = self._notifier
                 if notifier is None:
-                    notifier = Notifier(lambda: connect(self._url, prepare=False, name="workmill notifier"), self._sender)
+                    notifier = Notifier(
+                        lambda: connect(self._url, prepare=False, name="workmill notifier", patience=PROMPT_SECONDS), self._sender
+                    )
                     notifier.start()
                     self._notifier = notifier
             notifier.tell()
