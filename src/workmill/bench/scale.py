@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from workmill.bench.ceiling import PAYLOAD
 from workmill.bench.handlers import NOOP
-from workmill.bench.result import Goal, Round, figures_of
+from workmill.bench.result import Goal, Place, Round, figures_of
 from workmill.bench.samples import curve, spread
 from workmill.bench.stand import CHUNK, QUEUE
 from workmill.domain.outcome import Succeeded
@@ -39,11 +39,14 @@ class Scale:
 
     name: ClassVar[str] = "scale"
     durations: ClassVar[str] = "one transaction that finishes a batch and claims the next, on the full store"
-    goals: ClassVar[Sequence[Goal]] = (Goal("p99 of a claim on the full store, of that on an empty one", "p99_of_empty", "≤", 1.5),)
+    asked: ClassVar[Sequence[Goal]] = (Goal("p99 of a claim on the full store, of that on an empty one", "p99_of_empty", "≤", 1.5),)
 
     rows: int = 1_000_000
     claims: int = 2_000
     batch: int = 10
+
+    def goals(self, place: Place) -> Sequence[Goal]:  # noqa: ARG002 - the same everywhere
+        return self.asked
 
     def rounds(self, stand: Stand) -> Generator[Round]:
         """Fill one store through its own operations, once; then measure as often as asked."""
