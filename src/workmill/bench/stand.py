@@ -302,6 +302,18 @@ def refuse_jobs(store: Store) -> None:
         raise ConfigurationError(f"{shown_url(store.url)} holds jobs: bench works in a store of its own")
 
 
+def on_server(stand: Stand) -> str:
+    """The URL of the stand's PostgreSQL server.
+
+    Raises:
+        ConfigurationError: its stores are files.
+
+    """
+    if stand.server is None:
+        raise ConfigurationError("--store: this is measured on PostgreSQL only: --store postgresql://…")
+    return stand.server
+
+
 @contextmanager
 def open_heads_of_nobody() -> Iterator[DispatchedHeads | None]:
     """The dispatcher that the environment names, when it holds no job of another store.
