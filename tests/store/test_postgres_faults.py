@@ -22,6 +22,8 @@ from workmill.domain.states import State
 from workmill.domain.worker import Held, Wants
 from workmill.store.base import Store
 from workmill.store.open import open_store
+from workmill.store.postgres.connections import connect
+from workmill.store.postgres.listener import PROBE_SECONDS, Listener
 from workmill.testing.factories import a_job, claim, claim_one, join, report, submit, submit_many, succeeded
 from workmill.testing.servers import PostgresServer
 from workmill.testing.steps import ACTOR, only, settle
@@ -356,3 +358,18 @@ def test_who_listens_no_more_keeps_no_connection_and_what_was_committed_before_a
     stop()
 
     assert until(lambda: sql.execute(listeners).fetchall() == [(0,)])
+
+
+def test_a_listener_that_hears_nothing_keeps_its_connection(server: PostgresServer) -> None:
+    heard = threading.Event()
+    listener = Listener(lambda: connect(server.url, prepare=False), heard.set, "own")
+    with closing(listener):
+        listener.run_once()
+        heard.clear()
+        before = listener._connection
+
+        waits = [listener.run_once() for _ in range(3)]
+
+        assert waits == [PROBE_SECONDS] * 3
+        assert listener._connection is before
+        assert not heard.is_set()

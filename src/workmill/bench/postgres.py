@@ -20,8 +20,9 @@ EXTENSION: Final = "SELECT 1 FROM pg_extension WHERE extname = 'pg_stat_statemen
 PRELOADED: Final = "SELECT 1 WHERE current_setting('shared_preload_libraries') LIKE '%pg_stat_statements%'"
 STATEMENTS: Final = """
 SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-AND query !~* '^\\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|SET|LISTEN)'
+AND query !~* '^\\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|SET|LISTEN|SELECT \\(extract\\()'
 """
+"""Of our own statements those that are sent with BEGIN, in one message, are left out: the bounds of the transaction, and the clock."""
 WORK: Final = """
 SELECT pg_current_wal_lsn() - '0/0', (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()),
        coalesce(sum(n_tup_upd), 0)::bigint, coalesce(sum(n_tup_hot_upd), 0)::bigint, coalesce(sum(n_tup_del), 0)::bigint

@@ -43,6 +43,8 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         try:
             return super().wait(gen, interval, ANSWER_SECONDS if timeout is None else timeout)
         except psycopg.errors._WaitTimeout as error:  # noqa: SLF001 - what the driver's own `wait` raises
+            if timeout is not None:
+                raise  # the caller's own bound, not the server's silence
             self.pgconn.finish()
             raise psycopg.OperationalError(f"the server has not answered for {ANSWER_SECONDS:g} s") from error
 
