@@ -40,7 +40,6 @@ RUNS: Final = {
     "postgres-enqueue-16-threads": "enqueue --threads 16 --calls 500",
     "postgres-enqueue-64-threads": "enqueue --threads 64 --calls 500",
     "postgres-latency-200": "latency --rate 200",
-    "postgres-latency-1000": "latency --rate 1000",
     "postgres-burst": "burst --rounds 1 --jobs 500000 --workers 10",
     "postgres-burst-beside-two": "burst --jobs 100000 --workers 10 --beside 2",
     "postgres-cost-60-bytes": "cost --payload-bytes 60",
@@ -49,10 +48,8 @@ RUNS: Final = {
     "postgres-scale": "scale --finished 3000000",
     "redis-drain": "drain --jobs 50000",
     "redis-latency-200": "latency --rate 200",
-    "redis-latency-1000": "latency --rate 1000",
     "redis-burst": "burst --rounds 1 --jobs 500000 --workers 10",
     "redis-burst-beside-two": "burst --jobs 100000 --workers 10 --beside 2",
-    "redis-rest": "rest",
 }
 """The name of each result, and the arguments of `workmill bench` that make it.
 
