@@ -1,4 +1,4 @@
-"""The benchmarks on PostgreSQL: in schemas of their own, with and without Redis; how fast is no matter here, but for what idle workers ask."""
+"""The benchmarks on PostgreSQL: in schemas of their own, with and without Redis; how fast is no matter, but for what idle workers ask."""
 
 import os
 from collections.abc import Iterator
