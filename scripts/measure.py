@@ -10,9 +10,11 @@ import shlex
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from typing import Final
 
 from pages import ROOT
+from workmill.testing.servers import PostgresServer, RedisServer
 
 RESULTS: Final = ROOT / "results"
 RUNS: Final = {
@@ -32,14 +34,45 @@ RUNS: Final = {
     "workloads": "workloads",
     "scale": "scale",
     "idle": "idle",
+    "postgres-drain": "drain --jobs 50000",
+    "postgres-drain-two-processes": "drain --jobs 50000 --processes 2",
+    "postgres-enqueue-4-threads": "enqueue --threads 4 --calls 500",
+    "postgres-enqueue-16-threads": "enqueue --threads 16 --calls 500",
+    "postgres-enqueue-64-threads": "enqueue --threads 64 --calls 500",
+    "postgres-latency-200": "latency --rate 200",
+    "postgres-burst": "burst --rounds 1 --jobs 500000 --workers 10",
+    "postgres-burst-beside-two": "burst --jobs 100000 --workers 10 --beside 2",
+    "postgres-cost-60-bytes": "cost --payload-bytes 60",
+    "postgres-cost-1-kilobyte": "cost --payload-bytes 1024",
+    "postgres-rest": "rest",
+    "postgres-scale": "scale --finished 3000000",
+    "redis-drain": "drain --jobs 50000",
+    "redis-latency-200": "latency --rate 200",
+    "redis-burst": "burst --rounds 1 --jobs 500000 --workers 10",
+    "redis-burst-beside-two": "burst --jobs 100000 --workers 10 --beside 2",
 }
-"""The name of each result, and the arguments of `workmill bench` that make it."""
+"""The name of each result, and the arguments of `workmill bench` that make it.
+
+Those that begin with `postgres` are made on a durable server of their own, those with `redis` with a dispatcher beside it, too.
+"""
+COUNTING: Final = ("shared_preload_libraries=pg_stat_statements",)
+"""For the benchmarks that count statements; the others go without."""
 
 
 def measure(name: str) -> None:
     """Run one benchmark and keep its result."""
-    command = [sys.executable, "-m", "workmill", "bench", *shlex.split(RUNS[name]), "--json"]
-    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=quiet_environment())
+    with ExitStack() as servers:
+        where, environment = [], quiet_environment()
+        if name.startswith(("postgres", "redis")):
+            server = PostgresServer(settings=COUNTING if RUNS[name].split()[0] in {"cost", "rest"} else ())
+            servers.callback(server.remove)
+            where = ["--store", server.url]
+        if name.startswith("redis"):
+            dispatcher = RedisServer()
+            servers.callback(dispatcher.remove)
+            environment["WORKMILL_DISPATCH"] = dispatcher.url
+        command = [sys.executable, "-m", "workmill", "bench", *shlex.split(RUNS[name]), *where, "--json"]
+        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment)
     (RESULTS / f"{name}.json").write_text(readable(json.loads(run.stdout)), encoding="utf-8")
 
 

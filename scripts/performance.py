@@ -16,6 +16,8 @@ PAGE: Final = ROOT / "docs" / "performance.md"
 PLOTS: Final = ROOT / "docs" / "performance"
 PART: Final = re.compile(r"(<!-- (?P<name>\w+):begin -->\n).*?(<!-- (?P=name):end -->)", re.DOTALL)
 
+NOTHING: Final = "Not measured.\n"
+
 Results = Mapping[str, Result]
 
 
@@ -24,8 +26,8 @@ def load(folder: Path = RESULTS) -> dict[str, Result]:
     return {file.stem: msgspec.json.decode(file.read_bytes(), type=Result) for file in sorted(folder.glob("*.json"))}
 
 
-def of(results: Results, bench: str) -> dict[str, Result]:
-    return {name: result for name, result in results.items() if result.bench == bench}
+def of(results: Results, bench: str, store: str = "sqlite") -> dict[str, Result]:
+    return {name: result for name, result in results.items() if result.bench == bench and result.store == store}
 
 
 def table(columns: str, rows: Iterable[Iterable[str]]) -> str:
@@ -54,7 +56,7 @@ def machine(results: Results) -> str:
     for name, result in results.items():
         places.setdefault(place(result), []).append(name)
     named = {facts: "all" if len(names) == len(results) else ", ".join(names) for facts, names in places.items()}
-    columns = "machine | system | Python | SQLite | durability | Workmill | commit | measured | results"
+    columns = "machine | system | Python | store | durability | Workmill | commit | measured | results"
     return table(columns, [[*facts, names] for facts, names in named.items()])
 
 
@@ -66,7 +68,7 @@ def place(result: Result) -> tuple[str, ...]:
         f"{there.machine}, {there.cpus} cores{memory}",
         there.system,
         there.python,
-        there.sqlite,
+        f"{result.database or f'SQLite {there.sqlite}'}{WITH[result.dispatch]}",
         ", ".join(f"{name} {value}" for name, value in result.durability.items()),
         result.version,
         f"{commit} with changes" if there.dirty else commit,
@@ -147,6 +149,72 @@ def idle(results: Results) -> str:
     return table("command | memory MiB: | % of a core: | growth MiB: | wake-up p50 ms: | p95: | p99: | max:", rows)
 
 
+def postgres_drain(results: Results) -> str:
+    rows = [
+        [*ran(result), number(result.jobs_per_second), *figures(result, "ceiling_exchange", "of_ceiling"), *quantiles(result)]
+        for result in results.values()
+    ]
+    return table("command | dispatch | jobs/s: | ceiling: | of it: | held p50 ms: | p95: | p99: | max:", rows)
+
+
+def postgres_latency(results: Results) -> str:
+    rows = [[*ran(result), number(result.jobs_per_second), *quantiles(result)] for result in results.values()]
+    return table("command | dispatch | jobs/s: | p50 ms: | p95: | p99: | max:", rows)
+
+
+def postgres_enqueue(results: Results) -> str:
+    names = ("many_of_ceiling", "one_thread_per_second", "threads_per_second", "threads_gain")
+    rows = [[command(result), number(result.jobs_per_second), *figures(result, *names), *quantiles(result)] for result in results.values()]
+    columns = "command | `enqueue_many`/s: | of the ceiling: | one thread/s: | all threads/s: | gain: | call p50 ms: | p95: | p99: | max:"
+    return table(columns, rows)
+
+
+def burst(results: Results) -> str:
+    names = ("mean_wait_ms", "submitted_per_second", "of_beside", "wrong_jobs", "wrong_samples", "heads_apart", "heads_left")
+    rows = [[*ran(result), number(result.jobs_per_second), *where_measured(result, *names)] for result in results.values()]
+    columns = (
+        "command | dispatch | jobs/s: | mean wait ms: | submitted/s: | of fewer processes: | wrong jobs: | wrong samples: | apart: | left:"
+    )
+    return table(columns, rows)
+
+
+def samples(results: Results) -> str:
+    """How the largest bursts went, moment by moment."""
+    names = ("seconds", "queued", "running", "succeeded", "total", "heads")
+    largest = max(result.curves["total"][0] for result in results.values())
+    rows = [
+        [result.dispatch, *(number(column[moment]) if column else "" for column in map(result.curves.get, names))]
+        for result in results.values()
+        if result.curves["total"][0] == largest
+        for moment in range(0, len(result.curves["seconds"]), 3)
+    ]
+    return table("dispatch | seconds: | queued: | running: | succeeded: | in all: | ids in the dispatcher:", rows)
+
+
+def cost(results: Results) -> str:
+    names = ("statements", "commits", "wal_bytes", "dead_tuples")
+    rows = [
+        [command(result), what, *where_measured(result, *(f"{part}_{name}" for name in names))]
+        for result in results.values()
+        for part, what in (("submit", "submission"), ("run", "run"), ("job", "both"))
+    ]
+    return table("command | of a job | statements: | commits: | bytes of log: | dead row versions:", rows)
+
+
+def rest(results: Results) -> str:
+    names = ("statements_per_second", "commits_per_second")
+    rows = [[*ran(result), *figures(result, *names), *quantiles(result)] for result in results.values()]
+    return table("command | dispatch | statements/s: | commits/s: | wake-up p50 ms: | p95: | p99: | max:", rows)
+
+
+def ran(result: Result) -> list[str]:
+    return [command(result), result.dispatch]
+
+
+def where_measured(result: Result, *names: str) -> list[str]:
+    return [number(result.figures[name]) if name in result.figures else "" for name in names]
+
+
 def rounds(results: Results) -> str:
     """Every run of every benchmark, so that a median hides nothing."""
     rows = [[link(name), *shown] for name, result in results.items() for shown in [spread_of(result)]]
@@ -166,12 +234,26 @@ SECTIONS: Final[Mapping[str, Callable[[Results], str]]] = {
     "scale": scale,
     "idle": idle,
 }
-"""The parts of the page that show the results of one benchmark, by its name."""
+"""The parts of the page that show the results of one benchmark on SQLite, by its name."""
+ON_POSTGRES: Final[Mapping[str, tuple[str, Callable[[Results], str]]]] = {
+    "postgres_drain": ("drain", postgres_drain),
+    "postgres_burst": ("burst", burst),
+    "postgres_samples": ("burst", samples),
+    "postgres_enqueue": ("enqueue", postgres_enqueue),
+    "postgres_latency": ("latency", postgres_latency),
+    "postgres_rest": ("rest", rest),
+    "postgres_cost": ("cost", cost),
+    "postgres_scale": ("scale", scale),
+}
+"""The parts that show those of one on PostgreSQL, and which one."""
+WITH: Final = {"direct": "", "redis": ", with Redis"}
 
 
 def parts(results: Results) -> dict[str, str]:
     """The generated parts of the page, by name. A benchmark without results says so."""
-    made = {name: render(found) if (found := of(results, name)) else "Not measured.\n" for name, render in SECTIONS.items()}
+    made = {name: render(found) if (found := of(results, name)) else NOTHING for name, render in SECTIONS.items()}
+    for name, (bench, render) in ON_POSTGRES.items():
+        made[name] = render(found) if (found := of(results, bench, "postgresql")) else NOTHING
     return {"machine": machine(results), "goals": goals(results), "rounds": rounds(results), **made}
 
 

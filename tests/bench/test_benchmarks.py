@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from rich.progress import Progress
 
+from workmill.bench.burst import Burst
 from workmill.bench.ceiling import Ceiling
 from workmill.bench.drain import Drain
 from workmill.bench.enqueue import Enqueue
 from workmill.bench.idle import Idle
 from workmill.bench.latency import Latency
 from workmill.bench.priority import Priority
-from workmill.bench.result import Result
+from workmill.bench.result import Place, Result
 from workmill.bench.scale import Scale
-from workmill.bench.stand import Benchmark, Stand, Stuck, Timing, rate, run
+from workmill.bench.stand import Benchmark, Stand, Stuck, Timing, cancel_all, empty, rate, run, submit
 from workmill.bench.workloads import Workloads
 from workmill.domain.errors import ConfigurationError
 from workmill.domain.job import Selection
@@ -27,6 +28,7 @@ from workmill.ids import new_id
 from workmill.store.open import open_store
 
 SMALL: list[Benchmark] = [
+    Burst(jobs=300, workers=2, beside=1),
     Ceiling(jobs=300),
     Drain(jobs=300),
     Drain(jobs=300, handler="async", processes=2, payload_bytes=200),
@@ -65,7 +67,7 @@ def test_a_benchmark_runs_and_judges_all_its_goals(benchmark: Benchmark) -> None
     assert result.bench == benchmark.name
     assert result.jobs_per_second > 0
     assert 0 <= result.p50_ms <= result.p95_ms <= result.p99_ms <= result.max_ms
-    assert [goal.what for goal in result.goals] == [goal.what for goal in benchmark.goals]
+    assert [goal.what for goal in result.goals] == [goal.what for goal in benchmark.goals(Place())]
 
 
 def test_every_round_is_kept_and_the_maximum_is_the_highest_of_all() -> None:
@@ -88,6 +90,30 @@ def test_a_store_that_holds_jobs_is_refused_and_left_alone(url: str) -> None:
         small(Drain(jobs=10), url=url)
 
     assert store.job(job_id).state == "queued"
+    store.close()
+
+
+def test_what_has_ended_in_a_store_that_is_refused_stays(url: str) -> None:
+    store = open_store(url)
+    store.submit([new_job(ended := new_id(), "somebody.s", "{}", {"queue": "bench"}), new_job(waiting := new_id(), "somebody.s", "{}")])
+    store.cancel(Selection(ids=(ended,)), actor="somebody")
+
+    with pytest.raises(ConfigurationError, match="holds jobs"):
+        small(Drain(jobs=10), url=url)
+
+    assert [store.job(ended).state, store.job(waiting).state] == ["cancelled", "queued"]
+    store.close()
+
+
+def test_a_store_of_any_size_is_emptied(url: str) -> None:
+    store = open_store(url)
+    for _ in range(3):
+        submit(store, "bench.noop", ["{}"] * 900)
+
+    cancel_all(store)
+    empty(store)
+
+    assert store.jobs(Selection()).jobs == ()
     store.close()
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from workmill.bench.ceiling import PAYLOAD, sqlite_ceiling
 from workmill.bench.ceiling_postgres import measure
+from workmill.bench.postgres import own_schema
 from workmill.testing.servers import PostgresServer
 
 
@@ -28,10 +30,14 @@ def test_its_figures_are_rates_and_its_exchanges_are_all_there(tmp_path: Path) -
     assert min(rows.insert, rows.exchange) > rows.lifecycle > 0
 
 
-def test_the_ceiling_on_postgresql_takes_every_row_through_and_leaves_nothing(postgres: PostgresServer, tmp_path: Path) -> None:
-    inserting, exchanges = measure(postgres.url, 250, 100, PAYLOAD)
+def test_the_ceiling_on_postgresql_takes_every_row_through_in_a_schema_that_is_dropped(postgres: PostgresServer) -> None:
+    with own_schema(postgres.url) as schema, psycopg.connect(postgres.url) as database:
+        inserting, exchanges = measure(postgres.url, schema, 250, 100, PAYLOAD)
+        found = database.execute(SQL("SELECT state, attempt, lease, count(*) FROM {}.jobs GROUP BY 1, 2, 3").format(Identifier(schema)))
+        rows = found.fetchall()
 
+    assert rows == [("succeeded", 1, 1, 250)]
     assert inserting > 0
     assert len(exchanges) == 4  # three claims, and the end of the last
     with psycopg.connect(postgres.url) as database:
-        assert database.execute("SELECT to_regclass('workmill_ceiling')").fetchall() == [(None,)]
+        assert database.execute("SELECT to_regnamespace(%s)", [schema]).fetchall() == [(None,)]

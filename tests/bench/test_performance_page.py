@@ -60,4 +60,4 @@ def test_a_result_was_made_by_the_command_that_is_said_to_make_it(name: str) -> 
 def test_a_page_without_results_says_so() -> None:
     parts = performance.parts({})
 
-    assert {parts[name] for name in performance.SECTIONS} == {"Not measured.\n"}
+    assert {parts[name] for name in (*performance.SECTIONS, *performance.ON_POSTGRES)} == {"Not measured.\n"}

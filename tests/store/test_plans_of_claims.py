@@ -19,7 +19,7 @@ INDEXES = {
     "list_claimable": "workmill_jobs_claim (queue=?)",
     "list_apart": "workmill_jobs_aside (queue=? AND <expr>=?)",
     "ready_queues": "workmill_jobs_claim (queue>?)",
-    "apart_queues": "workmill_jobs_aside (queue=?)",
+    "waiting_queues": "workmill_jobs_aside (queue=?)",
     "has_overdue": "workmill_jobs_expiring (expires_at>? AND expires_at<?)",
     "count_running": "workmill_jobs_running (worker_id=? AND queue=?)",
     "held_runs": "workmill_jobs_running (worker_id=?)",

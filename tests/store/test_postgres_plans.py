@@ -22,7 +22,7 @@ INDEXES = {
     "list_claimable": "jobs_claim",
     "list_apart": "jobs_aside",
     "ready_queues": "jobs_claim",
-    "apart_queues": "jobs_aside",
+    "waiting_queues": "jobs_aside",
     "has_overdue": "jobs_expiring",
     "count_running": "jobs_running",
     "held_runs": "jobs_running",

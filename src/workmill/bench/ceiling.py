@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from uuid import UUID
 
 from workmill import clock
-from workmill.bench.result import Goal, Round, figures_of
+from workmill.bench.result import Round, figures_of
 from workmill.bench.samples import spread
 from workmill.bench.stand import Alike
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from workmill.bench.stand import Stand
@@ -64,7 +64,6 @@ class Ceiling(Alike):
 
     name: ClassVar[str] = "ceiling"
     durations: ClassVar[str] = "one transaction that finishes a batch and claims the next"
-    goals: ClassVar[Sequence[Goal]] = ()
 
     jobs: int = JOBS
     batch: int = BATCH
@@ -82,8 +81,10 @@ def ceiling_of(stand: Stand, jobs: int = JOBS, batch: int = BATCH) -> Rows:
     if stand.server is None:
         return sqlite_ceiling(stand.new_file(".ceiling"), jobs, batch)
     from workmill.bench.ceiling_postgres import measure  # noqa: PLC0415 - the driver is loaded when it is needed
+    from workmill.bench.postgres import own_schema  # noqa: PLC0415 - the same
 
-    inserting, exchanges = measure(stand.server, jobs, batch, PAYLOAD)
+    with own_schema(stand.server) as schema:
+        inserting, exchanges = measure(stand.server, schema, jobs, batch, PAYLOAD)
     return _rows(jobs, inserting, exchanges)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from workmill.bench.ceiling import PAYLOAD, ceiling_of
 from workmill.bench.handlers import NOOP, NOOP_ASYNC
-from workmill.bench.result import Goal, Round, figures_of
+from workmill.bench.result import Goal, Place, Round, figures_of, floor_and_goal
 from workmill.bench.samples import curve, spread
 from workmill.bench.stand import QUEUE, Alike, rate
 
@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     from workmill.bench.stand import Stand
 
 HANDLERS: Final = {"sync": NOOP, "async": NOOP_ASYNC}
-FLOORS: Final = {"sync": 0.4, "async": 0.3}
-GOAL: Final = 0.6
+BOUNDS: Final = {
+    ("sqlite", "sync"): (0.4, 0.6),
+    ("sqlite", "async"): (0.3,),
+    ("postgresql", "sync"): (0.5, 1.0),
+    ("postgresql", "async"): (0.5,),
+}
+"""The floor, and where there is one the goal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +41,12 @@ class Drain(Alike):
     payload_bytes: int = len(PAYLOAD)
     log_level: str = "warning"
 
-    @property
-    def goals(self) -> Sequence[Goal]:
+    def goals(self, place: Place) -> Sequence[Goal]:
         """The plain drains have a floor; what more processes, larger payloads and a line of log for each job do is for information."""
         if self.processes > 1 or self.payload_bytes != len(PAYLOAD) or self.log_level != "warning":
             return []
-        floor = Goal(f"{self.handler} handlers, one process: of the ceiling's exchange", "of_ceiling", "≥", FLOORS[self.handler])
-        return [floor, floor._replace(what=f"{floor.what} (goal)", bound=GOAL)] if self.handler == "sync" else [floor]
+        what = f"{self.handler} handlers, one process: of the ceiling's exchange"
+        return floor_and_goal(what, "of_ceiling", "≥", *BOUNDS[place.store, self.handler])
 
     def round(self, stand: Stand) -> Round:
         """The ceiling, then the worker."""

@@ -34,7 +34,7 @@ class Idle(Alike):
 
     name: ClassVar[str] = "idle"
     durations: ClassVar[str] = "from a submission in another process to the start of the handler in a worker that had nothing to do"
-    goals: ClassVar[Sequence[Goal]] = (
+    asked: ClassVar[Sequence[Goal]] = (
         Goal("memory of an idle worker in MiB", "idle_mib", "≤", 80.0),
         Goal("an idle worker's share of a core in %", "idle_cpu_percent", "≤", 1.0),
         Goal("waking up at another process's submission: p95 in ms", "p95_ms", "≤", 50.0),

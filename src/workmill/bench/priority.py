@@ -35,7 +35,7 @@ class Priority(Alike):
 
     name: ClassVar[str] = "priority"
     durations: ClassVar[str] = "the wait of an urgent job, from its submission to the start of its handler"
-    goals: ClassVar[Sequence[Goal]] = (
+    asked: ClassVar[Sequence[Goal]] = (
         Goal("median wait of urgent jobs, of the others' median", "high_of_low", "≤", 0.1),
         Goal("jobs of one level that started out of order (one claimer)", "out_of_order", "≤", 0),
     )

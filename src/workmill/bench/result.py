@@ -21,6 +21,13 @@ class Round(NamedTuple):
     curves: dict[str, list[float]] = {}  # noqa: RUF012 - never written to
 
 
+class Place(NamedTuple):
+    """On what a benchmark runs, as far as what is asked of it depends on that."""
+
+    store: Literal["sqlite", "postgresql"] = "sqlite"
+    dispatch: Literal["direct", "redis"] = "direct"
+
+
 class Goal(NamedTuple):
     """What is asked of a figure, in words and as a bound."""
 
@@ -28,6 +35,12 @@ class Goal(NamedTuple):
     figure: str
     sense: Literal["≥", "≤"]
     bound: float
+
+
+def floor_and_goal(what: str, figure: str, sense: Literal["≥", "≤"], floor: float, goal: float | None = None) -> list[Goal]:
+    """What must be reached, and what is aimed at."""
+    asked = Goal(what, figure, sense, floor)
+    return [asked] if goal is None else [asked, asked._replace(what=f"{what} (goal)", bound=goal)]
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +67,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     durations: str
     """What the quantiles are quantiles of."""
     store: str
+    database: str = ""
+    """Its kind and version."""
+    dispatch: str = "direct"
     version: str
     durability: dict[str, Any]
     goals: list[Judged]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from workmill.bench.ceiling import PAYLOAD
 from workmill.bench.handlers import NOOP
-from workmill.bench.result import Goal, Round, figures_of
+from workmill.bench.result import Goal, Place, Round, figures_of
 from workmill.bench.samples import curve, spread
 from workmill.bench.stand import CHUNK, QUEUE
 from workmill.domain.outcome import Succeeded
@@ -39,19 +39,35 @@ class Scale:
 
     name: ClassVar[str] = "scale"
     durations: ClassVar[str] = "one transaction that finishes a batch and claims the next, on the full store"
-    goals: ClassVar[Sequence[Goal]] = (Goal("p99 of a claim on the full store, of that on an empty one", "p99_of_empty", "≤", 1.5),)
+    asked: ClassVar[Sequence[Goal]] = (Goal("p99 of a claim on the full store, of that on an empty one", "p99_of_empty", "≤", 1.5),)
 
     rows: int = 1_000_000
+    finished: int | None = None
+    """As many as of the others, unless it says how many."""
     claims: int = 2_000
     batch: int = 10
+
+    def goals(self, place: Place) -> Sequence[Goal]:  # noqa: ARG002 - the same everywhere
+        return self.asked
 
     def rounds(self, stand: Stand) -> Generator[Round]:
         """Fill one store through its own operations, once; then measure as often as asked."""
         with ExitStack() as stores:
             empty, full = (Claimer(stores.enter_context(stand.store())) for _ in range(2))
-            crowd(stand, full, self.rows)
+            if stand.server is None:
+                crowd(stand, full, self.rows, self.finished or self.rows)
+            else:
+                self._crowd_server(stand, stand.server)
             while True:
                 yield self._round(stand, empty, full)
+
+    def _crowd_server(self, stand: Stand, server: str) -> None:
+        from workmill.bench.crowd import AT_ONCE, crowd  # noqa: PLC0415 - the driver is loaded when it is needed
+
+        finished = self.finished or self.rows
+        steps = crowd(server, stand.schema, NOOP, PAYLOAD, queue=QUEUE, elsewhere=ELSEWHERE, rows=self.rows, finished=finished)
+        for _ in stand.progress.track(steps, total=(2 * self.rows + finished) // AT_ONCE, description=f"{finished + 2 * self.rows:,} jobs"):
+            pass
 
     def _round(self, stand: Stand, empty: Claimer, full: Claimer) -> Round:
         for claimer in (empty, full):
@@ -94,15 +110,15 @@ class Claimer:
             pass
 
 
-def crowd(stand: Stand, claimer: Claimer, rows: int) -> None:
-    """`rows` jobs each that have succeeded, wait in another queue, and are scheduled, by submissions and exchanges like any others."""
-    for what, options in (
-        ("that will have succeeded", {"queue": QUEUE}),
-        ("in another queue", {"queue": ELSEWHERE}),
-        ("for tomorrow", {"queue": QUEUE, "delay": A_DAY}),
+def crowd(stand: Stand, claimer: Claimer, rows: int, finished: int) -> None:
+    """Jobs that have succeeded, `rows` that wait in another queue and `rows` scheduled, by submissions and exchanges like any others."""
+    for what, jobs, options in (
+        ("that will have succeeded", finished, {"queue": QUEUE}),
+        ("in another queue", rows, {"queue": ELSEWHERE}),
+        ("for tomorrow", rows, {"queue": QUEUE, "delay": A_DAY}),
     ):
         like = new_job(new_id(), NOOP, PAYLOAD, options)
-        for _ in stand.progress.track(range(0, rows, CHUNK), description=f"{rows:,} jobs {what}"):
+        for _ in stand.progress.track(range(0, jobs, CHUNK), description=f"{jobs:,} jobs {what}"):
             claimer.store.submit([like._replace(id=new_id()) for _ in range(CHUNK)])
         claimer.finish()
     while claimer.store.fold():

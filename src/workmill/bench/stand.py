@@ -7,17 +7,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 
 from workmill import clock
 from workmill.bench.environment import environment
 from workmill.bench.handlers import application
-from workmill.bench.result import Result, judge
+from workmill.bench.result import Place, Result, judge
 from workmill.bench.samples import medians
+from workmill.config import from_environment, shown_url
 from workmill.dispatch.open import open_heads
 from workmill.domain.errors import ConfigurationError, WorkmillError
 from workmill.domain.job import Selection
@@ -28,19 +29,22 @@ from workmill.store.open import POSTGRES, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from rich.progress import Progress
 
     from workmill import Workmill
     from workmill.bench.result import Goal, Round
+    from workmill.dispatch.heads import DispatchedHeads
     from workmill.domain.job import Job
     from workmill.store.base import Store
 
 QUEUE: Final = "bench"
 TARGET: Final = "workmill.bench.handlers:mill"
 CHUNK: Final = 1_000
-NOT_DURABILITY: Final = {"kind", "version", "path", "page_size", "bytes", "schema_version", "upkeep_age"}
+KINDS: Final = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+NOT_DURABILITY: Final = {"kind", "version", "database", "path", "page_size", "bytes", "schema_version", "upkeep_age"}
 """What a store says of itself that is no matter of its durability."""
 PATIENCE: Final = 300.0
 """Seconds after which whatever a benchmark waits for counts as stuck."""
@@ -60,8 +64,8 @@ class Benchmark(Protocol):
     def durations(self) -> str:
         """What its quantiles are quantiles of."""
 
-    @property
-    def goals(self) -> Sequence[Goal]: ...
+    def goals(self, place: Place) -> Sequence[Goal]:
+        """What is asked of it there."""
 
     def rounds(self, stand: Stand) -> Generator[Round]:
         """Run it as often as asked."""
@@ -71,6 +75,11 @@ class Alike:
     """A benchmark whose rounds share nothing."""
 
     __slots__ = ()
+    asked: ClassVar[Sequence[Goal]] = ()
+
+    def goals(self, place: Place) -> Sequence[Goal]:  # noqa: ARG002 - the same everywhere, unless a benchmark says otherwise
+        """What is asked of it there."""
+        return self.asked
 
     def rounds(self, stand: Stand) -> Generator[Round]:
         """Run it as often as asked."""
@@ -93,7 +102,11 @@ class Timing(NamedTuple):
 
 
 class Stand:
-    """Hands out empty stores and workers on them; `url` None: each store is a new SQLite file in a folder that is removed."""
+    """Hands out empty stores, and workers on them; with the dispatcher that WORKMILL_DISPATCH names.
+
+    Each store is a new SQLite file in a folder that is removed (`url` None), or a schema of its own on the PostgreSQL server that `url`
+    names, dropped afterwards; or all are the one SQLite file that it names, emptied each time.
+    """
 
     def __init__(self, folder: Path, progress: Progress, url: str | None = None) -> None:
         self.folder = folder
@@ -103,8 +116,17 @@ class Stand:
 
     @property
     def server(self) -> str | None:
-        """The URL of the PostgreSQL database in which the stores are; None when each is a file."""
-        return self._url if self._url is not None and self._url.startswith(POSTGRES) else None
+        """The URL, for its driver, of the PostgreSQL database in which the stores are; None when each is a file."""
+        if self._url is None or not self._url.startswith(POSTGRES):
+            return None
+        address, _, parameters = self._url.partition("?")
+        others = "&".join(each for each in parameters.split("&") if each and not each.startswith("notify="))
+        return f"{address}?{others}" if others else address
+
+    @property
+    def schema(self) -> str:
+        """The schema of the store that was handed out last, on a server."""
+        return from_environment().schema
 
     @contextmanager
     def application(self) -> Iterator[Workmill]:
@@ -116,15 +138,31 @@ class Stand:
     def store(self, *, group_commit: bool = True, group_delay: float = 0.0) -> Iterator[Store]:
         """An empty store, migrated."""
         url = self._url or f"sqlite:///{self.new_file('.db')}"
-        store = open_store(url, heads=open_heads(), group_commit=group_commit, group_delay=group_delay)
+        with self._apart(), open_heads_of_nobody() as heads:
+            store = open_store(url, heads=heads, group_commit=group_commit, group_delay=group_delay)
+            try:
+                store.migrate()
+                refuse_jobs(store)
+                yield from self._cleared(store, dispatched=heads is not None)
+            finally:
+                store.close()
+
+    def _apart(self) -> AbstractContextManager[object]:
+        if self.server is None:
+            return nullcontext()
+        from workmill.bench.postgres import own_schema  # noqa: PLC0415 - the driver is loaded when it is needed
+
+        return own_schema(self.server)
+
+    def _cleared(self, store: Store, *, dispatched: bool) -> Iterator[Store]:
+        """A store that is left without jobs, where somebody could find them; so is the dispatcher."""
         try:
-            store.migrate()
-            refuse_jobs(store)
             yield store
         finally:
-            if self._url is not None:
+            if dispatched or (self._url is not None and self.server is None):
+                cancel_all(store)
+            if self._url is not None and self.server is None:
                 empty(store)
-            store.close()
 
     def new_file(self, suffix: str) -> Path:
         """A path in the stand's folder that nothing has used."""
@@ -137,11 +175,19 @@ class Stand:
 
     @contextmanager
     def workers(
-        self, store: Store, target: str = TARGET, *, concurrency: int, processes: int = 1, log_level: str = "warning"
+        self,
+        store: Store,
+        target: str = TARGET,
+        *,
+        concurrency: int,
+        processes: int = 1,
+        log_level: str = "warning",
+        queues: Sequence[str] = (),
     ) -> Iterator[subprocess.Popen[bytes]]:
         """A real worker (with its child processes), started, registered, and stopped at the end; its log goes to a file."""
         log = self.new_file(".log")
-        options = ["-c", str(concurrency), "-p", str(processes), "--log-level", log_level]
+        pools = [word for queue in queues for word in ("-q", f"{queue}={concurrency}")] or ["-c", str(concurrency)]
+        options = [*pools, "-p", str(processes), "--log-level", log_level]
         command = [sys.executable, "-m", "workmill", "worker", target, *options]
         with log.open("wb") as stderr:
             environment = {**os.environ, "WORKMILL_STORE": store.url}
@@ -178,23 +224,26 @@ def run(benchmark: Benchmark, *, command: str, progress: Progress, rounds: int =
     with tempfile.TemporaryDirectory(prefix="workmill-bench-") as folder:
         stand = Stand(Path(folder), progress, url)
         with stand.store() as store:
-            described, kind = store.describe(), store.url.partition(":")[0]
+            described = store.describe()
         with closing(benchmark.rounds(stand)) as runs:
             done = [next(runs) for _ in progress.track(range(rounds), description=f"bench {benchmark.name}")]
-    return _result(benchmark, command, kind, described, done)
+    return _result(benchmark, command, described, done)
 
 
-def _result(benchmark: Benchmark, command: str, kind: str, described: Mapping[str, Any], done: Sequence[Round]) -> Result:
+def _result(benchmark: Benchmark, command: str, described: Mapping[str, Any], done: Sequence[Round]) -> Result:
     """The rounds as one: medians, the highest maximum, the goals judged."""
+    place = Place("sqlite" if described["kind"] == "sqlite" else "postgresql", "direct" if open_heads() is None else "redis")
     samples = [one.figures for one in done]
     figures = medians(samples) | {"max_ms": max(one["max_ms"] for one in samples)}
-    judged = judge(benchmark.goals, figures)
+    judged = judge(benchmark.goals(place), figures)
     return Result(
         bench=benchmark.name,
         command=command,
         **{name: figures.pop(name) for name in ("jobs_per_second", "p50_ms", "p95_ms", "p99_ms", "max_ms")},
         durations=benchmark.durations,
-        store=kind,
+        store=place.store,
+        database=f"{KINDS[place.store]} {described['version']}",
+        dispatch=place.dispatch,
         version=version("workmill"),
         durability={name: value for name, value in described.items() if name not in NOT_DURABILITY},
         goals=judged,
@@ -250,14 +299,57 @@ def submit(store: Store, type: str, payloads: Sequence[str], **options: object) 
 def refuse_jobs(store: Store) -> None:
     """Raise when the store holds a job: measuring among somebody's work would harm both."""
     if store.jobs(Selection(), limit=1).jobs:
-        raise ConfigurationError(f"{store.url} holds jobs: bench works in a store of its own")
+        raise ConfigurationError(f"{shown_url(store.url)} holds jobs: bench works in a store of its own")
+
+
+def on_server(stand: Stand) -> str:
+    """The URL of the stand's PostgreSQL server.
+
+    Raises:
+        ConfigurationError: its stores are files.
+
+    """
+    if stand.server is None:
+        raise ConfigurationError("--store: this is measured on PostgreSQL only: --store postgresql://…")
+    return stand.server
+
+
+@contextmanager
+def open_heads_of_nobody() -> Iterator[DispatchedHeads | None]:
+    """The dispatcher that the environment names, when it holds no job of another store.
+
+    Raises:
+        ConfigurationError: it does.
+
+    """
+    heads = open_heads()
+    if heads is not None and any(heads.dispatch.depth(queue) for queue in heads.dispatch.names() or ()):
+        raise ConfigurationError(f"{shown_url(heads.dispatch.url)} holds jobs of another store: bench needs a dispatcher of its own")
+    yield heads
+
+
+def cancel_all(store: Store) -> None:
+    """Cancel all that has not ended, however much it is."""
+    wait_until(lambda: nothing_runs(store), "the leases of workers that died", every=0.1)
+    cursor: str | None = None
+    while True:
+        done = store.cancel(Selection(queue=QUEUE), actor="bench", limit=CHUNK, cursor=cursor)
+        if (cursor := done.next) is None:
+            return
+
+
+def nothing_runs(store: Store) -> bool:
+    """Whether no job is running any more; what workers that died were running is taken back as soon as their leases have ended."""
+    if not any(jobs for (_, state), jobs in store.counts().items() if state is State.RUNNING):
+        return True
+    store.win_turn(0.0)
+    store.rescue()
+    return False
 
 
 def empty(store: Store) -> None:
-    """Remove the jobs of a round from a store that was there before."""
-    everything = Selection(queue=QUEUE)
-    store.cancel(everything, actor="bench", limit=CHUNK)
-    while store.prune(0, 0):
+    """Remove the jobs of a round, all of which have ended, from a store that was there before."""
+    while store.prune(0, 0, 10 * CHUNK):
         pass
 
 

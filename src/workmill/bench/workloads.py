@@ -51,7 +51,7 @@ class Workloads(Alike):
 
     name: ClassVar[str] = "workloads"
     durations: ClassVar[str] = "a sleeping job on eight threads, from the start of its handler to the commit of its end"
-    goals: ClassVar[Sequence[Goal]] = (
+    asked: ClassVar[Sequence[Goal]] = (
         Goal("sleeping jobs: eight threads against one", "sleep_threads_gain", "≥", 7.5),
         Goal("computing jobs: two processes against one", "cpu_processes_gain", "≥", 1.7),
     )

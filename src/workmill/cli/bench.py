@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from workmill.bench.stand import Benchmark
 
 GOALS: Final = (Column("ASKED", least=20), Column("BOUND", right=True), Column("MEASURED", right=True), Column(""))
+SAMPLES: Final = ("seconds", "queued", "running", "succeeded", "total", "heads")
+"""Curves that are moments of one course."""
 UNTYPED: Final = {"as_json", "store"}
 """Options that change nothing about what is measured."""
 COMMON: Final = (
     click.option("--json", "as_json", is_flag=True, help="One JSON object, with every round and where it ran."),
-    click.option("--store", metavar="URL", help="An empty store to work in.  [default: a new SQLite file]"),
+    click.option("--store", metavar="URL", help="Where to work.  [default: a new SQLite file]"),
     click.option("--rounds", type=click.IntRange(1, 100), default=3, help="How often to run it."),
 )
 
@@ -34,8 +36,9 @@ COMMON: Final = (
 def bench() -> None:
     """Measure real workers on a store of their own: a new SQLite file in the temporary folder, removed afterwards.
 
-    `--store` names another one; it must hold no jobs. Each benchmark runs several times and gives medians; leave the machine
-    alone meanwhile. `make bench` runs all of them and writes docs/performance.md.
+    `--store` names a PostgreSQL database, where each run has a schema of its own, which is dropped afterwards, or an SQLite file, which
+    must hold no jobs. WORKMILL_DISPATCH names a dispatcher beside PostgreSQL, which must hold none either. Each benchmark runs several
+    times and gives medians; leave the machine alone meanwhile. `make bench` runs all of them and writes docs/performance.md.
     """
 
 
@@ -83,11 +86,14 @@ def show(result: Result) -> None:
     columns = (Column("FIGURE", least=10), Column("MEDIAN", right=True), Column("EACH ROUND", least=10, rank=1))
     say_table(columns, [(name, number(value), "  ".join(number(one[name]) for one in result.rounds)) for name, value in figures.items()])
     say(Text(f"p50, p95, p99, max: {result.durations}", "dim"))
+    if samples := [result.curves[name] for name in SAMPLES if name in result.curves]:
+        titles = [name for name in SAMPLES if name in result.curves]
+        say_table([Column(name.upper(), right=True) for name in titles], [tuple(map(number, row)) for row in zip(*samples, strict=True)])
     if result.goals:
         say_table(GOALS, [_goal(goal) for goal in result.goals])
     there = result.environment
     durability = ", ".join(f"{name} {value}" for name, value in result.durability.items())
-    fact("store", f"{result.store}, {durability}")
+    fact("store", f"{result.database}, {durability}, dispatch {result.dispatch}")
     fact("machine", f"{there.machine}, {there.cpus} cores, Python {there.python}, SQLite {there.sqlite}")
 
 
@@ -111,7 +117,7 @@ def number(value: float) -> str:
 def drain(**options: Any) -> Benchmark:
     """Empty a queue of jobs that do nothing.
 
-    A bare SQLite table does the same exchanges in the same minute: `of_ceiling` is the part of its speed that is left.
+    A bare table of the same database does the same exchanges in the same minute: `of_ceiling` is the part of its speed that is left.
     """
     from workmill.bench.drain import Drain  # noqa: PLC0415 - see above
 
@@ -172,13 +178,14 @@ def workloads(**options: Any) -> Benchmark:
 
 @benchmark
 @click.option("--rows", type=click.IntRange(1_000, 100_000_000), default=1_000_000, help="Jobs of each kind on the full store.")
+@click.option("--finished", type=click.IntRange(1_000, 100_000_000), help="Finished jobs, if not as many as of the others.")
 @click.option("--claims", type=click.IntRange(50, 1_000_000), default=2_000, help="Claims on each store.")
 @click.option("--batch", type=click.IntRange(1, 1_000), default=10, help="Jobs in a claim.")
 def scale(**options: Any) -> Benchmark:
     """Claim from a store that holds millions of other jobs.
 
-    The full store has finished jobs, jobs in another queue and jobs for tomorrow, all submitted and run as usual; `--store` is not
-    used. An empty one takes the same claims by turns.
+    The full store has finished jobs, jobs in another queue and jobs for tomorrow. On SQLite they are submitted and run as usual, in
+    files whatever `--store` says; PostgreSQL is filled by the server. An empty one takes the same claims by turns.
     """
     from workmill.bench.scale import Scale  # noqa: PLC0415 - see above
 
@@ -202,7 +209,53 @@ def idle(**options: Any) -> Benchmark:
 @click.option("--jobs", type=click.IntRange(100, 10_000_000), default=20_000, help="How many rows.")
 @click.option("--batch", type=click.IntRange(1, 10_000), default=100, help="Rows in a transaction.")
 def ceiling(**options: Any) -> Benchmark:
-    """Measure SQLite alone: a bare table without a job system."""
+    """Measure SQLite or PostgreSQL alone: a bare table without a job system.
+
+    PostgreSQL when `--store` names it: then the table lies in a schema of its own, which is dropped at the end.
+    """
     from workmill.bench.ceiling import Ceiling  # noqa: PLC0415 - see above
 
     return Ceiling(**options)
+
+
+@benchmark
+@click.option("--jobs", type=click.IntRange(10, 10_000_000), default=100_000, help="How many jobs.")
+@click.option("--workers", type=click.IntRange(1, 64), default=10, help="Worker processes.")
+@click.option("--beside", type=click.IntRange(0, 64), metavar="N", default=0, help="Let so many processes do the same first, to compare.")
+@click.option("--concurrency", type=click.IntRange(1, 1_000), default=10, help="Jobs at once in each process.")
+def burst(**options: Any) -> Benchmark:
+    """Submit very many jobs at once, and let several processes work them off.
+
+    Meanwhile the counts are read again and again, and must add up to all jobs each time; with a dispatcher, its depth beside them. In
+    the end each job must have succeeded in exactly one run.
+    """
+    from workmill.bench.burst import Burst  # noqa: PLC0415 - see above
+
+    return Burst(**options)
+
+
+@benchmark
+@click.option("--jobs", type=click.IntRange(10, 10_000_000), default=50_000, help="How many jobs.")
+@click.option("--payload-bytes", type=click.IntRange(53, 1 << 20), default=60, help="The size of each payload.")
+@click.option("--concurrency", type=click.IntRange(1, 1_000), default=10, help="Jobs at once.")
+def cost(**options: Any) -> Benchmark:
+    """Count what a job costs a PostgreSQL server.
+
+    Bytes of its log, commits, row versions to clean up and, when it has loaded pg_stat_statements, statements: for its submission among
+    a thousand others, for its run, and for both.
+    """
+    from workmill.bench.cost import Cost  # noqa: PLC0415 - see above
+
+    return Cost(**options)
+
+
+@benchmark
+@click.option("--workers", type=click.IntRange(1, 64), default=10, help="Worker processes.")
+@click.option("--queues", type=click.IntRange(1, 1_000), default=40, help="Queues of each.")
+@click.option("--seconds", type=click.FloatRange(0.1, 3_600), default=10.0, help="How long to watch them do nothing.")
+@click.option("--wakings", type=click.IntRange(1, 10_000), metavar="N", default=20, help="How often to wake them then.")
+def rest(**options: Any) -> Benchmark:
+    """Count what idle workers ask of a PostgreSQL server, which must have loaded pg_stat_statements."""
+    from workmill.bench.rest import Rest  # noqa: PLC0415 - see above
+
+    return Rest(**options)

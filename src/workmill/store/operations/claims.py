@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SUSPECT: Final = ""
 """The key under which suspects are set aside; the others' key is their type."""
 PAGE: Final = 64
+FEW: Final = 1
+"""So few queues are claimed from without a look whether they have anything: most of the time they do."""
 Row = tuple[Any, ...]
 """A claimed row: minus its priority, its run_at, then the fields of `Claimed`."""
 _claimed = partial(tuple.__new__, Claimed)
@@ -85,7 +87,9 @@ class Claimer:
 
     def _from_each(self, queues: Mapping[str, int]) -> list[Row]:
         rooms = self._rooms(queues)
-        apart = {queue for (queue,) in self._session.each("apart_queues", [(queue,) for queue in rooms])}
+        found = self._session.each("waiting_queues", [(queue,) for queue in rooms], few=int(len(rooms) <= FEW))
+        waiting, apart = ({queue for queue, aside in found if bool(aside) is which} for which in (False, True))
+        rooms = {queue: room for queue, room in rooms.items() if queue in waiting or queue in apart}
         extras = self._set_aside(rooms, apart)
         rows: list[Row] = []
         for queue, room in rooms.items():
