@@ -175,15 +175,11 @@ class Claimer:
             return {}
         known = [(queue, job_type) for queue in queues for job_type in self._types]
         found = _by_queue(self._session.each("list_apart", known, room=max(rooms.values())), apart=True)
-        self.apart = bool(found)
-        if self._session.rows("holds_suspect", worker=self._worker_id):
-            self.apart = True
-        else:
-            suspects = self._session.each("list_apart", [(queue, SUSPECT) for queue in queues], room=1)
-            if suspects:
-                queue, rank, run_at, job_id = min(suspects, key=lambda row: row[1:])
-                found.setdefault(queue, []).append(Candidate(rank, run_at, job_id, queue, apart=True))
-                self.apart = True
+        holds = bool(self._session.rows("holds_suspect", worker=self._worker_id))
+        if suspects := [] if holds else self._session.each("list_apart", [(queue, SUSPECT) for queue in queues], room=1):
+            queue, rank, run_at, job_id = min(suspects, key=lambda row: row[1:])
+            found.setdefault(queue, []).append(Candidate(rank, run_at, job_id, queue, apart=True))
+        self.apart = holds or bool(found)
         return {queue: sorted(candidates) for queue, candidates in found.items()}
 
 
