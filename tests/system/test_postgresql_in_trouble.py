@@ -7,11 +7,12 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
 import psycopg
 import pytest
 
@@ -82,24 +83,44 @@ def test_immediate_restarts_under_load_lose_nothing_and_two_workers_go_on_by_the
     assert scene.violations() == []
 
 
+@pytest.mark.parametrize("how", ["the server is stopped", "the server hangs"])
 def test_a_worker_that_must_end_while_the_server_stays_away_ends_in_time_and_its_exit_code_says_that_work_was_left(
-    scene: Any, patiently: Patiently
+    scene: Any, patiently: Patiently, how: str
 ) -> None:
-    worker = scene.start("-c", "2", "--grace", "1")
+    worker = scene.start("-c", "2", "--grace", "0.5")
     scene.submit(1, "heed")
     scene.submit(1, "ignore", 60_000)
     patiently(lambda: len(scene.marks("begin")) == 2)
 
-    scene.server.stop()
-    try:
+    with away(scene.server, hanging=how == "the server hangs"):
         worker.send_signal(signal.SIGTERM)
-        code = worker.wait(1 + 5)
-    finally:
-        scene.server.start()
+        code = worker.wait(0.5 + 5)
     scene.start("-c", "2")
 
     assert code == 4
     patiently(lambda: len(scene.marks("begin")) == 3)  # one runs again; the other waits aside as a suspect while this one runs
+
+
+@contextmanager
+def away(server: PostgresServer, *, hanging: bool) -> Iterator[None]:
+    """The server is stopped, or hangs without a word, until the end of the block."""
+    if not hanging:
+        server.stop()
+        try:
+            yield
+        finally:
+            server.start()
+        return
+    processes = [psutil.Process(server.pid), *psutil.Process(server.pid).children()]
+    try:
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+        yield
+    finally:
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
 
 def test_a_worker_that_finds_no_server_says_so_by_its_exit_code(scene: Any) -> None:

@@ -47,7 +47,8 @@ CANCEL_SECONDS: Final = 2.0
 HURRY_SECONDS: Final = 0.2
 LOOK_AGAIN: Final = 0.2
 LAST_WRITE_SECONDS: Final = 3.0
-"""Seconds for what is under way with the store at the very end; with the next under five, so that a store that hangs costs no more."""
+"""Seconds after the grace for what is under way with the store; handlers that are told to end have theirs at the same time. With the next
+and the closing of the store it is under five: a store that hangs costs no more."""
 FAREWELL_SECONDS: Final = 0.5
 MOST_CONCURRENCY: Final = 10_000
 
@@ -252,9 +253,9 @@ class Worker:
         told_at = monotonic()
         if told:
             self._wait_until_empty(lambda: told_at + (HURRY_SECONDS if self._hurried else CANCEL_SECONDS))
-        last = monotonic() + LAST_WRITE_SECONDS
+        last = told_at + LAST_WRITE_SECONDS
         self._exchanger.stop()
-        self._exchanger.join(LAST_WRITE_SECONDS)
+        self._exchanger.join(max(0.0, last - monotonic()))
         left = self._leftover(told)
         self._end_loops(last)
         self._leave(last)
