@@ -173,7 +173,7 @@ def test_a_write_may_touch_a_running_job_unless_it_names_other_states(statement:
     ("pattern", "without", "budget"),
     [
         ("domain/**/*.py", "", 1_200),
-        ("store/**/*.py", "store/sqlite store/postgres", 2_050),
+        ("store/**/*.py", "store/sqlite store/postgres", 2_100),
         ("store/sqlite/**/*.py", "", 800),
         ("store/postgres/**/*.py", "", 800),
         ("engine/**/*.py", "engine/executors", 1_300),

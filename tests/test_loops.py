@@ -3,6 +3,8 @@
 import threading
 import time
 
+import pytest
+
 from workmill.loops import FOREVER, Bell, Loop
 from workmill.telemetry import Event, Telemetry
 
@@ -103,3 +105,17 @@ def test_a_waiting_loop_uses_no_processor() -> None:
 
     assert loop.join(PATIENCE)
     assert time.process_time() - before < 0.05
+
+
+def test_a_loop_whose_thread_cannot_be_started_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Counter(Telemetry())
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError):
+        loop.start()
+    loop.stop()
+
+    assert loop.join()

@@ -55,7 +55,11 @@ class Loop(ABC):
     def start(self) -> None:
         """Start the thread. A loop runs once in its life."""
         self._thread = threading.Thread(target=self._repeat, name=f"workmill-{self.name}", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._thread = None  # to be joined, a thread must have begun
+            raise
 
     def wake(self) -> None:
         """Take the next turn at once. Any thread, any signal handler."""

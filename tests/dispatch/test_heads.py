@@ -1,6 +1,6 @@
 """What is handed on after a commit, what is taken, and what goes back: pauses, limits, cancellations and stale ids."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf
 
 import pytest
@@ -8,9 +8,8 @@ from redis import Redis
 
 from workmill.dispatch.heads import DispatchedHeads
 from workmill.dispatch.redis import RedisDispatch
-from workmill.domain.errors import StoreUnavailable
 from workmill.domain.outcome import ReleaseReason
-from workmill.domain.worker import Exchange, Wants
+from workmill.domain.worker import Wants
 from workmill.store.base import Store
 from workmill.store.heads import Ready
 from workmill.testing.clock import MovableClock
@@ -133,12 +132,14 @@ def test_stale_doubled_and_foreign_ids_claim_nothing_and_vanish(store: Store, re
     assert store.job(receipt.id).lease == run.lease
 
 
-def test_where_all_ids_were_stale_the_store_is_asked(store: Store, redis: Redis) -> None:
+def test_where_all_ids_were_stale_the_store_is_asked_next(store: Store, redis: Redis) -> None:
     receipt = submit(store)
     redis.delete("workmill:queue:default")
     redis.zadd("workmill:queue:default", {"stale": 1})
+    worker = join(store)
 
-    assert [run.id for run in claim(store, join(store), 5)] == [receipt.id]
+    assert claim(store, worker, 5) == []
+    assert [run.id for run in claim(store, worker, 5)] == [receipt.id]
 
 
 def test_suspects_are_claimed_one_after_another_without_waiting_for_a_look(
@@ -175,22 +176,6 @@ def test_a_worker_that_the_store_does_not_know_takes_nothing_away(store: Store, 
 
     assert claim(store, worker, 3) == []
     assert there(redis) == ids
-
-
-def test_ids_go_back_when_the_claim_fails(dispatch: RedisDispatch, redis: Redis) -> None:
-    heads = DispatchedHeads(dispatch)
-    heads.lend(Wants(anywhere=5), lambda _: Exchange((), ()), needed=True)  # the look of this second
-    dispatch.put([Ready("mail", str(number), 0, 1_000 * number) for number in range(3)])
-
-    def fail(given: Sequence[Ready] | None) -> Exchange:
-        assert [job.id for job in given or ()] == ["0", "1", "2"]
-        assert there(redis, "mail") == []
-        raise StoreUnavailable("gone")
-
-    with pytest.raises(StoreUnavailable):
-        heads.lend(Wants(anywhere=5), fail, needed=False)
-
-    assert there(redis, "mail") == ["0", "1", "2"]
 
 
 def test_jobs_come_from_the_wanted_queues_only(store: Store, redis: Redis) -> None:
@@ -252,8 +237,7 @@ def test_while_redis_is_away_the_store_is_asked_and_then_redis_again(
         ids = {submit(store).id for _ in range(3)}
         assert {run.id for run in claim(store, worker, 5)} == ids
         server.start()
-        monkeypatch.setattr("workmill.dispatch.redis.AWAY_SECONDS", 0)
-        monkeypatch.setattr(dispatch, "_away_until", 0.0)
+        monkeypatch.setattr(dispatch._server, "_away_until", 1.0)
         submit(store)
         assert dispatch.depth("default") == 1
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from workmill import Workmill
 from workmill.dispatch import open as opening
 from workmill.dispatch.heads import DispatchedHeads
 from workmill.dispatch.open import open_heads
@@ -17,9 +18,10 @@ from workmill.domain.errors import ConfigurationError
 from workmill.store.base import Store
 from workmill.store.heads import Ready
 from workmill.store.open import open_store
+from workmill.testing import memory_mill
 from workmill.testing.clock import MovableClock
 from workmill.testing.factories import claim, join, submit
-from workmill.testing.servers import RedisServer
+from workmill.testing.servers import PostgresServer, RedisServer
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,12 @@ from workmill.testing.servers import RedisServer
         "redis://[::1",
         "redis://host:6379/x",
         "redis://host/0?socket_timeout=x",
+        "redis://host/0?socket_timeout=20",
+        "redis://host/0?decode_responses=no",
+        "redis://host/0?encoding=bogus",
+        "redis://host/0?ssl_cert_reqs=none",
+        "redis://host/0?timeout=3",
+        "redis://host/0?foo=bar",
     ],
 )
 def test_what_names_no_redis_is_refused_by_the_name_of_the_variable(url: str) -> None:
@@ -109,3 +117,27 @@ def test_a_forked_child_makes_connections_of_its_own(
     assert redis.zcard("workmill:queue:default") == 3
     assert len(claim(store, join(store), 5)) == 3
     stop()
+
+
+def test_a_test_of_the_application_leaves_its_redis_alone(
+    redis: Redis, redis_server: RedisServer, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKMILL_DISPATCH", redis_server.url)
+    app = Workmill(postgres.url)
+
+    @app.job
+    def greet() -> str:
+        return "hello"
+
+    link = app._link
+    assert link.store
+    redis.sadd("workmill:queues", "default")
+    redis.zadd("workmill:queue:default", {"the application's": 1})
+    with memory_mill(app) as mill, mill.run_worker():
+        job = greet.enqueue()
+        job.wait(timeout=20)
+        assert job.result == "hello"
+
+    assert redis.zcard("workmill:queue:default") == 1
+    assert link.heads is not None
+    link.close()

@@ -1,6 +1,6 @@
 """Whatever Redis has lost, or has too much, is put right from the store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from redis import Redis
@@ -10,6 +10,7 @@ from workmill.dispatch.redis import RedisDispatch
 from workmill.dispatch.refill import Refiller
 from workmill.domain.outcome import ReleaseReason
 from workmill.store.base import Store
+from workmill.store.heads import Ready
 from workmill.telemetry import Telemetry
 from workmill.testing.clock import MovableClock
 from workmill.testing.factories import claim, join, released, report, submit, submit_many
@@ -114,9 +115,91 @@ def test_jobs_set_aside_do_not_have_a_queue_read_through_again_and_again(
     worker = join(store)
     report(store, worker, *[released(run, ReleaseReason.UNKNOWN_TYPE) for run in claim(store, worker, 20)])
     refiller.refill()
+    heads = store.heads
 
-    monkeypatch.setattr(refill, "LOAD", None)  # reading on would fail
+    def watched(queues: Sequence[str], *, room: int, past: int = 0) -> list[Ready]:
+        assert room == refill.HEAD
+        return heads(queues, room=room, past=past)
+
+    monkeypatch.setattr(store, "heads", watched)
     refiller.refill()
+
+
+def test_a_queue_that_could_not_be_put_in_whole_is_tried_again(
+    store: Store, redis: Redis, dispatch: RedisDispatch, refiller: Refiller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refill, "HEAD", 10)
+    monkeypatch.setattr(refill, "LOAD", 400)
+    submit_many(store, 200)
+    worker = join(store)
+    report(store, worker, *[released(run, ReleaseReason.UNKNOWN_TYPE) for run in claim(store, worker, 50)])
+    before = there(redis)
+    put = RedisDispatch.put
+    for _ in range(3):
+        redis.flushall()
+        with monkeypatch.context() as context:
+            context.setattr(dispatch, "put", lambda *rows: len(rows[0]) <= 10 and put(dispatch, *rows))
+            refiller.refill()
+        assert len(there(redis)) == 10
+
+        refiller.refill()
+
+        assert there(redis) == before
+
+
+def test_a_turn_reads_no_more_than_a_part_however_many_queues_are_missing(
+    store: Store, redis: Redis, refiller: Refiller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refill, "HEAD", 10)
+    monkeypatch.setattr(refill, "LOAD", 40)
+    queues = [f"queue-{number}" for number in range(5)]
+    for queue in queues:
+        submit_many(store, 100, queue=queue)
+    redis.flushall()
+
+    turns = [refiller.refill() for _ in range(20)]
+
+    assert max(turns) <= 10 * len(queues) + 40
+    assert [len(there(redis, queue)) for queue in queues] == [100] * 5
+
+
+def test_names_of_queues_that_are_empty_are_forgotten(store: Store, redis: Redis, refiller: Refiller) -> None:
+    redis.sadd("workmill:queues", *[f"queue-{number}" for number in range(6_000)])
+    submit(store, queue="mail")
+
+    refiller.refill()
+
+    assert redis.smembers("workmill:queues") == {"mail"}
+
+
+def test_a_turn_takes_few_commands_however_many_queues_there_were(store: Store, redis: Redis, refiller: Refiller) -> None:
+    submit(store, queue="mail")
+    redis.sadd("workmill:queues", *[f"queue-{number}" for number in range(500)])
+    refiller.refill()
+    before = redis.info("commandstats")
+
+    refiller.refill()
+
+    after = redis.info("commandstats")
+    asked = {name: stats["calls"] - before.get(name, {"calls": 0})["calls"] for name, stats in after.items()}
+    assert sum(calls for name, calls in asked.items() if name != "cmdstat_info") < 10
+
+
+def test_what_somebody_else_has_put_there_is_left_alone_and_stops_nothing(store: Store, redis: Redis, refiller: Refiller) -> None:
+    names = ["alien", "\0", "two words", "", "a" * 101]
+    submit_many(store, 2, queue="video")
+    submit(store, queue="alien")
+    before = there(redis, "video")
+    redis.flushall()
+    redis.set("workmill:queue:alien", "a string")
+    redis.sadd("workmill:queues", *names)
+    redis.zadd("workmill:queue:two words", {"x": 1})
+
+    refiller.refill()
+
+    assert there(redis, "video") == before
+    assert redis.get("workmill:queue:alien") == "a string"
+    assert redis.smembers("workmill:queues") == {*names, "video"}
 
 
 def test_one_process_a_second_takes_the_turn(store: Store, redis: Redis, redis_server: RedisServer) -> None:

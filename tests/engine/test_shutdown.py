@@ -53,6 +53,15 @@ def test_a_drain_ordered_through_the_store_is_obeyed_and_undone(shop: Any) -> No
     assert seen.state is WorkerState.DRAINING
 
 
+def test_a_drain_is_obeyed_with_the_next_exchange_not_only_with_the_next_beat(shop: Any) -> None:
+    shop.handler(lambda _payload: "null")
+    worker = shop.start(lease_seconds=600)
+
+    shop.store.drain(worker.stats().worker_id, actor="test")
+
+    shop.until(lambda: worker.stats().state == "draining")
+
+
 def test_concurrency_ordered_through_the_store_is_obeyed_while_jobs_run(shop: Any) -> None:
     lock = shop.lock()
     shop.handler(shop.deaf(lock))

@@ -323,7 +323,7 @@ def open_heads_of_nobody() -> Iterator[DispatchedHeads | None]:
 
     """
     heads = open_heads()
-    if heads is not None and any(heads.dispatch.depth(queue) for queue in heads.dispatch.names() or ()):
+    if heads is not None and any((heads.dispatch.depths(heads.dispatch.names() or ()) or {}).values()):
         raise ConfigurationError(f"{shown_url(heads.dispatch.url)} holds jobs of another store: bench needs a dispatcher of its own")
     yield heads
 

@@ -145,12 +145,12 @@ class Link:
     def replaced(self, store: Store) -> Iterator[None]:
         """Within the block everything goes to another store; that one is closed at its end."""
         self.close()
-        before, self._store = self._store, store
+        before, self._store, self.heads = (self._store, self.heads), store, None
         try:
             yield
         finally:
             self.close()
-            self._store = before
+            self._store, self.heads = before
 
     def forget_threads(self) -> None:
         """After a fork: the threads and locks are the parent's."""

@@ -1,11 +1,12 @@
 """The heads of the queues as one process uses them: ids are taken from the dispatcher, claimed in the store, and given back when refused.
 
-Once a second an exchange claims from the store itself: so it finds what is set aside, what the dispatcher has lost, and new rules. As
-long as there is something set aside that the worker may take, each does.
+Once a second each worker claims from the store itself, from each of its queues: so it finds what is set aside, what the dispatcher has
+lost, and new rules. As long as there is something set aside that the worker may take, each exchange does.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -21,37 +22,42 @@ if TYPE_CHECKING:
     from workmill.store.heads import Moves, Ready
 
 LOOK_SECONDS: Final = 1.0
-NO_RULES: Final = Exchange((), ())
+ANYWHERE: Final = ("",)
+"""In the place of a queue, for those who want from all."""
+PLACES: Final = 10_000
+"""So many workers and queues are remembered at most; when all are forgotten, each looks once more."""
 
 
 class DispatchedHeads:
     """Implements `store.heads.Heads`, and remembers the rules it has met. Any thread.
 
-    `look_seconds`: how often an exchange claims from the store itself.
+    `look_seconds`: how often a worker claims from the store itself.
     """
 
     def __init__(self, dispatch: RedisDispatch, look_seconds: float = LOOK_SECONDS) -> None:
         self.dispatch = dispatch
         self._look_seconds = look_seconds
-        self._look_at = -inf
-        self._rules = NO_RULES
+        self._look_at: dict[tuple[str, str], float] = {}
+        self._paused: frozenset[str] = frozenset()
+        self._limited: frozenset[str] = frozenset()
 
-    def lend(self, wants: Wants, exchange: Callable[[Sequence[Ready] | None], Exchange], *, needed: bool) -> Exchange:
-        jobs = self._take(wants)
-        if jobs == [] and not needed and not self._rules.limited:
-            return Exchange((), (), paused=self._rules.paused, limited=self._rules.limited, looked=False)
+    def lend(self, worker_id: str, wants: Wants, exchange: Callable[[Sequence[Ready] | None], Exchange], *, needed: bool) -> Exchange:
+        look = not wants or self.due(worker_id, wants)
+        jobs = None if look else self.dispatch.take(wants, self._paused | self._limited)
+        if jobs == [] and not needed and not self._limits(wants):
+            return Exchange((), (), paused=self._paused, limited=self._limited, looked=False)
         refused: Sequence[Ready] = jobs or ()
         try:
             answer = exchange(jobs)
             if answer.known:
-                self._rules, refused = answer, _refused(refused, answer)
-            if answer.apart:
-                self.look()
+                self._paused, self._limited = answer.paused, answer.limited
+                refused = _refused(refused, wants, answer)
         finally:
-            if refused:
-                self.dispatch.put(refused)
-        stale = bool(jobs) and not refused and not answer.claimed
-        return exchange(None) if stale else answer
+            if refused:  # without a hint: those who hear it would take them, and be refused as well
+                self.dispatch.put(refused, hint=False)
+        if answer.apart or (jobs and not refused and not answer.claimed):
+            self.look()
+        return answer if jobs is None else replace(answer, looked=False)
 
     def tell(self, moves: Moves, *, announced: bool) -> bool:
         if moves.look:
@@ -62,7 +68,7 @@ class DispatchedHeads:
         return told
 
     def look(self) -> None:
-        self._look_at = -inf
+        self._look_at = {}
 
     def watch(self, tell: Callable[[], None]) -> Watcher:
         def heard(look: bool) -> None:  # noqa: FBT001 - called by the dispatcher
@@ -78,18 +84,29 @@ class DispatchedHeads:
     def forget(self) -> None:
         self.dispatch.forget()
 
-    def _take(self, wants: Wants) -> list[Ready] | None:
-        """None: claim from the store."""
-        now = monotonic()
-        if not wants or now >= self._look_at:
-            self._look_at = now + self._look_seconds if wants else self._look_at
-            return None
-        return self.dispatch.take(wants, self._rules.paused | self._rules.limited)
+    def due(self, worker_id: str, wants: Wants) -> bool:
+        """Whether it is time for this worker to claim from the store: it has not looked at one of these queues for so long."""
+        now, look_at = monotonic(), self._look_at
+        places = [(worker_id, queue) for queue in wants.queues or ANYWHERE]
+        if all(now < look_at.get(place, -inf) for place in places):
+            return False
+        if len(look_at) >= PLACES:
+            self._look_at = look_at = {}
+        look_at.update(dict.fromkeys(places, now + self._look_seconds))
+        return True
+
+    def _limits(self, wants: Wants) -> bool:
+        """Whether a wanted queue has a limit: of such the store has what the dispatcher is not asked for."""
+        return bool(self._limited & wants.queues.keys() if wants.queues else self._limited)
 
 
-def _refused(jobs: Sequence[Ready], answer: Exchange) -> list[Ready]:
-    """What stays claimable: what a pause, a limit or the worker's state has stopped. The others that were not claimed are stale."""
+def _refused(jobs: Sequence[Ready], wants: Wants, answer: Exchange) -> list[Ready]:
+    """What stays claimable: what a pause, a limit or the worker's state has stopped, or what came before it.
+
+    The others that were not claimed are stale.
+    """
     if answer.draining:
         return list(jobs)
     claimed, closed = {job.id for job in answer.claimed}, answer.paused | answer.limited
-    return [job for job in jobs if job.queue in closed and job.id not in claimed]
+    full = len(claimed) >= wants.total
+    return [job for job in jobs if (full or job.queue in closed) and job.id not in claimed]

@@ -6,43 +6,31 @@ flushed, restarted or away at any time: workers then claim from the store, and `
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from redis import Redis, RedisError
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+from redis import RedisError
 
-from workmill.clock import monotonic
-from workmill.config import DISPATCH, shown_url
-from workmill.domain.errors import ConfigurationError
-from workmill.domain.names import RESERVED
+from workmill.dispatch.hints import CHANNEL, Hints, Subscriber
+from workmill.dispatch.server import Server, answers_of
+from workmill.domain.names import NAME, RESERVED
 from workmill.ids import new_id
-from workmill.loops import Loop, Teller
-from workmill.store.changes import CLOSE_SECONDS
 from workmill.store.heads import Ready
-from workmill.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-    from redis.client import Pipeline, PubSub
+    from redis import Redis
+    from redis.client import Pipeline
 
     from workmill.domain.worker import Wants
 
 T = TypeVar("T")
 QUEUE: Final = "workmill:queue:"
 NAMES: Final = "workmill:queues"
-CHANNEL: Final = "workmill:changes"
-LOOK: Final = " look"
 TURN: Final = "workmill:refill"
-ANSWER_SECONDS: Final = 0.5
-"""How long Redis has for an answer."""
-AWAY_SECONDS: Final = 1.0
-"""How long nobody asks a Redis that has failed."""
 LISTEN_SECONDS: Final = 10.0
 PAIRS: Final = 5_000
 """Ids in one command; a longer one would hold up everybody else's."""
@@ -51,14 +39,14 @@ BAND: Final = 1 << 42
 """The scores of one priority: milliseconds until the year 2109."""
 TOP: Final = 100
 SCORES: Final = (2 * TOP + 1) * BAND
-log = logging.getLogger(__name__)
 
 TAKE_ANYWHERE: Final = """
 local room, without, heads = tonumber(ARGV[1]), {}, {}
 for i = 4, #ARGV do without[ARGV[i]] = true end
 for _, queue in ipairs(redis.call('SMEMBERS', KEYS[1])) do
   if not without[queue] and string.sub(queue, 1, #ARGV[2]) ~= ARGV[2] then
-    local head = redis.call('ZRANGE', ARGV[3] .. queue, 0, room - 1, 'WITHSCORES')
+    local head = redis.pcall('ZRANGE', ARGV[3] .. queue, 0, room - 1, 'WITHSCORES')
+    if head.err and not string.find(head.err, 'WRONGTYPE') then return head end
     for i = 1, #head, 2 do heads[#heads + 1] = {queue, head[i], head[i + 1]} end
   end
 end
@@ -73,6 +61,11 @@ for i = 1, math.min(room, #heads) do
   redis.call('ZREM', ARGV[3] .. heads[i][1], heads[i][2])
 end
 return taken
+"""
+DROP_EMPTY: Final = """
+for i = 2, #ARGV do
+  if redis.call('EXISTS', ARGV[1] .. ARGV[i]) == 0 then redis.call('SREM', KEYS[1], ARGV[i]) end
+end
 """
 
 
@@ -91,218 +84,117 @@ def placed(found: Iterable[tuple[str, str, float | str]]) -> list[Ready]:
 
 
 class RedisDispatch:
-    """Where the ids of claimable jobs stand in the order of claims. No method raises: while Redis is away, it does nothing and says so.
+    """Where the ids of claimable jobs stand in the order of claims. Constructing it opens nothing.
 
-    Constructing it opens nothing.
+    Nothing raises once it is constructed: while Redis cannot be used, it does nothing and says so.
 
     Raises:
-        ConfigurationError: the URL is none of Redis's.
+        ConfigurationError: the URL is none of Redis's, or has an option that is none.
 
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._sender = new_id()
-        try:
-            self._redis = self._connect(ANSWER_SECONDS)
-        except ValueError as error:
-            raise ConfigurationError(f"{DISPATCH}: is no URL of Redis's: {error}") from None
-        self._take_anywhere = self._redis.register_script(TAKE_ANYWHERE)
-        self._away_until = 0.0
-        self._teller: Messenger | None = None
+        self._server = Server(url)
+        self._hints = Hints(self._publish, self._sender)
+        self._take_anywhere = self._server.redis.register_script(TAKE_ANYWHERE)
+        self._drop_empty = self._server.redis.register_script(DROP_EMPTY)
 
-    def put(self, ready: Sequence[Ready], left: Sequence[tuple[str, str]] = ()) -> bool:
-        """Forget jobs that `left`, as (queue, id); take in those that have become claimable (again), and tell other processes."""
+    def put(self, ready: Sequence[Ready], left: Sequence[tuple[str, str]] = (), *, hint: bool = True) -> bool:
+        """Forget jobs that `left`, as (queue, id); take in those that have become claimable (again), with a `hint` to other processes."""
 
-        def write() -> bool:
+        def write(redis: Redis) -> bool:
+            answers: list[Any] = []
             for gone in _parts(left):
-                with self._redis.pipeline(transaction=False) as pipeline:
+                with redis.pipeline(transaction=False) as pipeline:
                     for queue, ids in _by_queue(gone).items():
                         pipeline.zrem(QUEUE + queue, *ids)
-                    pipeline.execute()
+                    answers += answers_of(pipeline)
             for part in _parts(ready):
-                with self._redis.pipeline(transaction=False) as pipeline:
+                with redis.pipeline(transaction=False) as pipeline:
                     _add(pipeline, part)
-                    pipeline.publish(CHANNEL, self._sender)
-                    pipeline.execute()
-            return True
+                    if hint:
+                        pipeline.publish(CHANNEL, self._sender)
+                    answers += answers_of(pipeline)
+            return None not in answers
 
-        return self._ask(write) or False
+        return self._server.ask(write) or False
 
     def take(self, wants: Wants, without: AbstractSet[str]) -> list[Ready] | None:
         """Take out the first ids of the wanted queues, but of none in `without`; `run_at` to the millisecond. None: it is away."""
         if not wants.queues:
-            return self._ask(lambda: self._from_all(wants.anywhere, without))
+            return self._server.ask(lambda _: self._from_all(wants.anywhere, without))
         rooms = {queue: room for queue, room in wants.queues.items() if queue not in without}
-        return self._ask(lambda: self._from_each(rooms)) if rooms else []
+        if not rooms:
+            return []
+        heads = self._each(rooms, lambda pipeline, queue: pipeline.zpopmin(QUEUE + queue, rooms[queue]))
+        return None if heads is None else [job for queue, head in heads.items() for job in placed((queue, *pair) for pair in head)]
 
     def hint(self, *, look: bool) -> bool:
         """Tell other processes, soon, that something has changed; `look`: that they shall claim from the store next."""
-        if self._is_away():
-            return False
-        if self._teller is None:
-            self._teller = Messenger(self._publish)
-            self._teller.start()
-        self._teller.look |= look
-        self._teller.tell()
-        return True
+        return not self._server.away and self._hints.tell(look=look)
 
     def watch(self, tell: Callable[[bool], None]) -> Subscriber:
         """A thread that calls `tell` with their `look` when another process has told."""
-        return Subscriber(lambda: self._connect(LISTEN_SECONDS), tell, self._sender)
+        return Subscriber(lambda: self._server.connect(LISTEN_SECONDS), tell, self._sender)
 
     def close(self) -> None:
         """Let go of connections and threads; a later use makes new ones."""
-        teller, self._teller = self._teller, None
-        if teller is not None:
-            teller.stop()
-            if teller.join(CLOSE_SECONDS):
-                teller.run_once()  # what it had not yet told
+        self._hints.close()
         with suppress(RedisError, OSError):
-            self._redis.close()
+            self._server.redis.close()
 
     def forget(self) -> None:
         """Begin anew in the child of a fork."""
-        self._teller = None
+        self._hints.forget()
 
-    # For the refill.
+    # For the refill. None: Redis is away.
 
     def win_turn(self, seconds: float) -> bool:
         """Whether nobody else has refilled for so long."""
-        return bool(self._ask(lambda: self._redis.set(TURN, self._sender, nx=True, px=int(seconds * 1_000))))
+        return bool(self._server.ask(lambda redis: redis.set(TURN, self._sender, nx=True, px=int(seconds * 1_000))))
 
     def names(self) -> set[str] | None:
-        """The queues of which something is or was here; None: it is away."""
-        return self._ask(lambda: {str(name) for name in self._redis.smembers(NAMES)})
+        """The queues of which something is or was here."""
+        return self._server.ask(lambda redis: {str(name) for name in redis.smembers(NAMES) if NAME.fullmatch(str(name))})
 
-    def head(self, queue: str, room: int) -> list[Ready]:
-        """The first ids of a queue; they stay."""
-        found: Any = self._ask(lambda: self._redis.zrange(QUEUE + queue, 0, room - 1, withscores=True))
-        return placed((queue, job_id, at) for job_id, at in found or ())
+    def drop(self, queues: Sequence[str]) -> None:
+        """Forget the names of those of the queues that have nothing here."""
+        self._server.ask(lambda _: [self._drop_empty(keys=[NAMES], args=[QUEUE, *part]) for part in _parts(queues)])
+
+    def depths(self, queues: Iterable[str]) -> dict[str, int] | None:
+        """How many ids of the queues are here; without a queue whose key is somebody else's."""
+        return self._each(queues, lambda pipeline, queue: pipeline.zcard(QUEUE + queue))
 
     def depth(self, queue: str) -> int | None:
-        """How many ids of a queue are here; None: it is away."""
-        return self._ask(lambda: int(self._redis.zcard(QUEUE + queue)))
+        """How many ids of one queue are here; None, too, when its key is somebody else's."""
+        return (self.depths([queue]) or {}).get(queue)
 
-    def _from_each(self, rooms: dict[str, int]) -> list[Ready]:
-        with self._redis.pipeline(transaction=False) as pipeline:
-            for queue, room in rooms.items():
-                pipeline.zpopmin(QUEUE + queue, room)
-            heads = pipeline.execute()
-        return placed((queue, job_id, at) for queue, head in zip(rooms, heads, strict=True) for job_id, at in head)
+    def heads(self, queues: Iterable[str], room: int) -> dict[str, list[Ready]] | None:
+        """The first ids of the queues; they stay."""
+        found = self._each(queues, lambda pipeline, queue: pipeline.zrange(QUEUE + queue, 0, room - 1, withscores=True))
+        return None if found is None else {queue: placed((queue, *pair) for pair in head) for queue, head in found.items()}
+
+    def _each(self, queues: Iterable[str], command: Callable[[Pipeline, str], object]) -> dict[str, Any] | None:
+        """One command for each queue, all in one exchange; without a queue whose key is somebody else's."""
+        names = list(queues)
+
+        def run(redis: Redis) -> dict[str, Any]:
+            with redis.pipeline(transaction=False) as pipeline:
+                for queue in names:
+                    command(pipeline, queue)
+                answers = answers_of(pipeline)
+            return {queue: answer for queue, answer in zip(names, answers, strict=True) if answer is not None}
+
+        return self._server.ask(run)
 
     def _from_all(self, room: int, without: AbstractSet[str]) -> list[Ready]:
         found: Any = self._take_anywhere(keys=[NAMES], args=[room, RESERVED, QUEUE, *without])
         return sorted(placed(found), key=attrgetter("queue"))
 
-    def _publish(self, *, look: bool) -> None:
-        self._ask(lambda: self._redis.publish(CHANNEL, self._sender + LOOK * look))
-
-    def _connect(self, answer_seconds: float) -> Redis:
-        return Redis.from_url(
-            self.url,
-            decode_responses=True,
-            encoding_errors="replace",
-            socket_timeout=answer_seconds,
-            socket_connect_timeout=ANSWER_SECONDS,
-            retry=Retry(NoBackoff(), 0),
-        )
-
-    def _is_away(self) -> bool:
-        return monotonic() < self._away_until
-
-    def _ask(self, question: Callable[[], T]) -> T | None:
-        """The answer; None while Redis is away, which costs one wait a second at most."""
-        if self._is_away():
-            return None
-        try:
-            answer = question()
-        except (RedisError, OSError) as error:
-            if not self._away_until:
-                log.warning("%s does not answer, workers claim from the store: %s", shown_url(self.url), error)
-            self._away_until = monotonic() + AWAY_SECONDS
-            return None
-        if self._away_until:
-            log.warning("%s answers again", shown_url(self.url))
-            self._away_until = 0.0
-        return answer
-
-
-class Messenger(Teller):
-    """Tells other processes what needs no id."""
-
-    name = "redis-hints"
-
-    def __init__(self, publish: Callable[..., None]) -> None:
-        super().__init__()
-        self.look = False
-        self._publish = publish
-
-    def send(self) -> None:
-        look, self.look = self.look, False
-        self._publish(look=look)
-
-
-class Subscriber(Loop):
-    """Hears what other processes tell."""
-
-    name = "redis-listener"
-
-    def __init__(self, connect: Callable[[], Redis], on_change: Callable[[bool], None], own: str) -> None:
-        super().__init__(Telemetry())
-        self._connect = connect
-        self._on_change = on_change
-        self._own = own
-        self._heard: PubSub | None = None
-        self._redis: Redis | None = None
-
-    def run_once(self) -> float:
-        """Wait for a message, half a second at most; returns how long to wait before the next."""
-        try:
-            self._listen()
-        except (RedisError, OSError, ValueError):  # it is made anew, and polling covers until then; closed meanwhile: it is none of ours
-            self._hang_up()
-            return 0.0 if self.stopping else AWAY_SECONDS
-        return 0.0
-
-    def rest(self, seconds: float) -> None:
-        if seconds:
-            super().rest(seconds)
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._hang_up()
-
-    def forget(self) -> None:
-        """The connection is the parent's, and is left alone."""
-        self._heard = self._redis = None
-
-    def _listen(self) -> None:
-        if self._heard is None:
-            self._redis = self._connect()
-            heard = self._redis.pubsub(ignore_subscribe_messages=True)
-            heard.subscribe(CHANNEL)
-            self._heard = heard
-            self._on_change(True)
-        message = self._heard.get_message(timeout=CLOSE_SECONDS / 2)
-        if message is None:
-            return
-        sender, look, _ = str(message["data"]).partition(LOOK)
-        if sender != self._own:
-            self._on_change(bool(look))
-
-    def _repeat(self) -> None:
-        super()._repeat()
-        self._hang_up()
-
-    def _hang_up(self) -> None:
-        heard, self._heard = self._heard, None
-        redis, self._redis = self._redis, None
-        with suppress(RedisError, OSError):
-            if heard is not None:
-                heard.close()
-            if redis is not None:
-                redis.close()
+    def _publish(self, message: str) -> None:
+        self._server.ask(lambda redis: redis.publish(CHANNEL, message))
 
 
 def _add(pipeline: Pipeline, jobs: Sequence[Ready]) -> None:

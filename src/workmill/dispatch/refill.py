@@ -10,6 +10,8 @@ from workmill.loops import Loop
 from workmill.telemetry import INFO, WARNING, Telemetry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from workmill.dispatch.redis import RedisDispatch
     from workmill.store.base import Reading
     from workmill.store.heads import Ready
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
 TURN_SECONDS: Final = 1.0
 HEAD: Final = 1_000
 """Rows of each queue that are compared in each turn."""
+TOGETHER: Final = 50
+"""Queues that are compared at once."""
 LOAD: Final = 50_000
-"""Rows that a turn reads behind the head of a queue of which many are missing, as after a flush."""
+"""Rows that a turn reads behind the heads of queues of which many are missing, as after a flush."""
 
 
 class Refiller(Loop):
@@ -32,8 +36,6 @@ class Refiller(Loop):
         self._dispatch = dispatch
         self._walked: dict[str, int] = {}
         """How far behind the head of a queue the walk has come."""
-        self._apart: dict[str, int] = {}
-        """How many more a queue has than can be dispatched, as the last whole walk has shown: what is set aside, or in somebody's hand."""
 
     def run_once(self) -> float:
         """Take a turn, if nobody has."""
@@ -46,45 +48,64 @@ class Refiller(Loop):
 
     def refill(self) -> int:
         """Compare every queue; returns how many ids were put in."""
+        queued = {queue: jobs for (queue, state), jobs in self._store.counts().items() if state is State.QUEUED and jobs}
         names = self._dispatch.names()
-        if names is None:
+        depths = None if names is None else self._dispatch.depths(names | queued.keys())
+        if names is None or depths is None:
             return 0
-        counts = {queue: jobs for (queue, state), jobs in self._store.counts().items() if state is State.QUEUED and jobs}
-        put = 0
-        for queue in sorted(names | counts.keys()):
-            put += self._mend_head(queue)
-            put += self._load(queue, counts.get(queue, 0))
+        self._dispatch.drop([queue for queue in names if queue not in queued and not depths.get(queue)])
+        compared = sorted(queue for queue, depth in depths.items() if depth or queue in queued)
+        put = sum(self._mend_heads(compared[first : first + TOGETHER]) for first in range(0, len(compared), TOGETHER))
+        put += self._load([queue for queue in compared if queued.get(queue, 0) - depths[queue] > HEAD], queued)
         if put > HEAD:
             self.telemetry.emit("refill.loaded", INFO, jobs=put)
         return put
 
-    def _mend_head(self, queue: str) -> int:
+    def _mend_heads(self, queues: Sequence[str]) -> int:
         """What is there is read first: what the later snapshot of the store does not have by then is stale."""
-        there = {job.id: job for job in self._dispatch.head(queue, HEAD)}
-        rows = self._store.heads([queue], room=HEAD)
-        claimable = {job.id: job for job in rows}
-        end = _place(rows[-1]) if len(rows) == HEAD else None
-        missing = [job for job in rows if job.id not in there or _place(there[job.id]) != _place(job)]
-        stale = [(queue, job.id) for job in there.values() if job.id not in claimable and (end is None or _place(job) < end)]
-        if missing or stale:
-            self._dispatch.put(missing, stale)
-        return len(missing)
-
-    def _load(self, queue: str, queued: int) -> int:
-        """Walk on through a queue of which far more are missing than can be in anybody's hand, a part in each turn."""
-        depth = self._dispatch.depth(queue)
-        if depth is None or queued - depth <= self._apart.get(queue, 0) + HEAD:
-            self._walked.pop(queue, None)
+        there = self._dispatch.heads(queues, HEAD)
+        if there is None:
             return 0
-        past = self._walked.get(queue, 0)
-        rows = self._store.heads([queue], room=LOAD, past=past)
-        self._dispatch.put(rows)
-        if len(rows) == LOAD:
-            self._walked[queue] = past + LOAD
-        else:
-            self._walked.pop(queue, None)
-            self._apart[queue] = queued - (self._dispatch.depth(queue) or 0)
-        return len(rows)
+        rows: dict[str, list[Ready]] = {}
+        for job in self._store.heads(queues, room=HEAD):
+            rows.setdefault(job.queue, []).append(job)
+        missing, stale = [], []
+        for queue, head in there.items():
+            missing += _without(rows.get(queue, []), head)
+            stale += _past(head, rows.get(queue, []))
+        return len(missing) if (missing or stale) and self._dispatch.put(missing, [(job.queue, job.id) for job in stale]) else 0
+
+    def _load(self, queues: Iterable[str], queued: dict[str, int]) -> int:
+        """Walk on through queues of which far more are missing than can be in anybody's hand, a part in each turn."""
+        put, walked, self._walked = 0, self._walked, {}
+        for queue in queues:
+            past = walked.get(queue, 0)
+            if put >= LOAD:
+                self._walked[queue] = past
+            elif self._is_missing(queue, queued[queue]):
+                rows = self._store.heads([queue], room=LOAD, past=past)
+                put += len(rows)
+                if self._dispatch.put(rows) and len(rows) == LOAD:
+                    self._walked[queue] = past + LOAD
+        return put
+
+    def _is_missing(self, queue: str, queued: int) -> bool:
+        """Whether a queue has more than can be dispatched or is in somebody's hand."""
+        depth = self._dispatch.depth(queue)
+        return depth is not None and queued - depth - self._store.aside(queue, limit=queued) > HEAD
+
+
+def _without(rows: Sequence[Ready], head: Iterable[Ready]) -> list[Ready]:
+    """The claimable rows that are not in the dispatcher's head, or not at their place."""
+    there = {job.id: _place(job) for job in head}
+    return [job for job in rows if there.get(job.id) != _place(job)]
+
+
+def _past(head: Iterable[Ready], rows: Sequence[Ready]) -> list[Ready]:
+    """What of the dispatcher's head is not claimable; behind the last of a full page of rows that is not known."""
+    claimable = {job.id for job in rows}
+    end = _place(rows[-1]) if len(rows) == HEAD else None
+    return [job for job in head if job.id not in claimable and (end is None or _place(job) < end)]
 
 
 def _place(job: Ready) -> tuple[int, int]:

@@ -15,11 +15,11 @@ from workmill.domain.limits import SECOND
 from workmill.domain.outcome import Released, ReleaseReason
 from workmill.domain.worker import Exchange, Wants
 from workmill.engine.context import RunningJob, Stop
+from workmill.engine.gate import Closed, Gate
 from workmill.loops import Loop
 from workmill.telemetry import DEBUG, WARNING, Telemetry
 
 if TYPE_CHECKING:
-    from workmill.engine.gate import Gate
     from workmill.engine.handlers import Registry
     from workmill.engine.ledger import Ledger
     from workmill.engine.member import Member
@@ -190,6 +190,8 @@ class Exchanger(Loop):
         for pool, freed in self._ledger.settle(verdicts).items():
             pool.pace.note(freed, now)
         self._looked = answer.looked
+        if answer.draining:
+            self._gate.close(Closed.BY_ORDER)
         self.set_paused(answer.paused)
         self._accept(answer, sent, now)
 

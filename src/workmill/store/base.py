@@ -246,6 +246,9 @@ class Reading(Protocol):
     def heads(self, queues: Sequence[str], *, room: int, past: int = 0) -> list[Ready]:
         """What could be claimed next of these queues, in order, up to `room` of each behind its first `past`; nothing set aside."""
 
+    def aside(self, queue: str, *, limit: int) -> int:
+        """How many of a queue's queued jobs are set aside: suspects, and those of a type that their worker did not know; up to `limit`."""
+
     def workers(self, *, gone: bool = False) -> list[Worker]:
         """The live workers (and, when asked, those that are gone but still named by running jobs), by name."""
 

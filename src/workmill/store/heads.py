@@ -36,14 +36,13 @@ class Moves:
 class Heads(Protocol):
     """The heads of the queues in a dispatcher outside the store, so that workers need not look for them here. Never the truth.
 
-    It may be emptied, or go away, at any time. No method raises.
+    It may be emptied, or go away, at any time. No method raises, but for what the exchange that was given to it raises.
     """
 
-    def lend(self, wants: Wants, exchange: Callable[[Sequence[Ready] | None], Exchange], *, needed: bool) -> Exchange:
+    def lend(self, worker_id: str, wants: Wants, exchange: Callable[[Sequence[Ready] | None], Exchange], *, needed: bool) -> Exchange:
         """Do the exchange with jobs to try to claim (None: claim from the store); what it refuses goes back.
 
-        When there is nothing to try and the exchange is not `needed` for anything else, it is not done. When nothing of what was tried
-        could be claimed, it is repeated, to claim from the store.
+        When there is nothing to try and the exchange is not `needed` for anything else, it is not done.
         """
 
     def tell(self, moves: Moves, *, announced: bool) -> bool:

@@ -86,10 +86,9 @@ class Claimer:
         return [_claimed(row[2:]) for row in rows]
 
     def _from_each(self, queues: Mapping[str, int]) -> list[Row]:
-        rooms = self._rooms(queues)
-        found = self._session.each("waiting_queues", [(queue,) for queue in rooms], few=int(len(rooms) <= FEW))
-        waiting, apart = ({queue for queue, aside in found if bool(aside) is which} for which in (False, True))
-        rooms = {queue: room for queue, room in rooms.items() if queue in waiting or queue in apart}
+        waiting, apart = self._waiting(queues, few=len(queues) <= FEW)
+        rooms = self._rooms({queue: room for queue, room in queues.items() if queue in waiting or queue in apart})
+        apart &= rooms.keys()
         extras = self._set_aside(rooms, apart)
         rows: list[Row] = []
         for queue, room in rooms.items():
@@ -113,14 +112,23 @@ class Claimer:
         for queue, jobs in groupby(dispatched, key=attrgetter("queue")):
             if queue not in limits and queue not in paused:
                 streams[queue] = [Candidate(-job.priority, job.run_at, job.id, queue) for job in jobs]
-        rooms = self._rooms({queue: self._wanted(wants, queue) for queue in limits})
+        wanted = {queue: self._wanted(wants, queue) for queue in limits}
+        waiting, _ = self._waiting(wanted)
+        rooms = self._rooms({queue: wanted[queue] for queue in waiting})
+        heads = self._list(list(rooms), max(rooms.values()), 0) if rooms else {}
         for queue, room in rooms.items():
-            streams[queue] = islice(self._stream(queue, self._list([queue], room, 0).get(queue, [])), room)
+            streams[queue] = islice(self._stream(queue, heads.get(queue, [])), room)
         rows = self._take(islice(merge(*streams.values()), wants.total)) if streams else []
         if wants.queues:
             places = {queue: place for place, queue in enumerate(wants.queues)}
             rows.sort(key=lambda row: places[row[4]])
         return rows
+
+    def _waiting(self, queues: Mapping[str, int], *, few: bool = False) -> tuple[set[str], set[str]]:
+        """Those of the queues that have something to claim (or may have it, when they are few), and that have something set aside."""
+        wanted = [(queue,) for queue, room in queues.items() if room > 0 and queue not in self._rules.paused]
+        found = self._session.each("waiting_queues", wanted, few=int(few))
+        return {queue for queue, aside in found if not aside}, {queue for queue, aside in found if aside}
 
     def _wanted(self, wants: Wants, queue: str) -> int:
         if wants.queues:
@@ -129,17 +137,12 @@ class Claimer:
 
     def _rooms(self, queues: Mapping[str, int]) -> dict[str, int]:
         """How many may be claimed of each queue: none of a paused one, of a limited one what its limit leaves."""
-        open_ones = {queue: room for queue, room in queues.items() if queue not in self._rules.paused}
-        self._session.each("lock_queues", [(queue,) for queue in open_ones if queue in self._rules.limits])
-        rooms = {queue: self._within_limit(queue, room) for queue, room in open_ones.items()}
+        rooms = {queue: room for queue, room in queues.items() if queue not in self._rules.paused and room > 0}
+        limited = [(queue,) for queue in rooms if queue in self._rules.limits]
+        self._session.each("lock_queues", limited)
+        for queue, running in self._session.each("count_running", limited):
+            rooms[queue] = min(rooms[queue], self._rules.limits[queue] - int(running))
         return {queue: room for queue, room in rooms.items() if room > 0}
-
-    def _within_limit(self, queue: str, room: int) -> int:
-        limit = self._rules.limits.get(queue)
-        if limit is None or room <= 0:
-            return room
-        ((running,),) = self._session.rows("count_running", queue=queue)
-        return min(room, limit - int(running))
 
     def _take_first(self, queue: str, room: int) -> list[Row]:
         rows = self._session.rows("claim_first", worker=self._worker_id, queue=queue, room=room)

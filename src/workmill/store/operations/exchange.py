@@ -57,7 +57,7 @@ class Exchanging(Operations):
             return answer
 
         heads = self._database.heads
-        return exchange(None) if heads is None else heads.lend(wants, exchange, needed=bool(outcomes) or listed is not None)
+        return exchange(None) if heads is None else heads.lend(worker_id, wants, exchange, needed=bool(outcomes) or listed is not None)
 
     def _exchange_all(
         self, worker_id: str, outcomes: Sequence[Outcome], wants: Wants, listed: Listed | None, dispatched: Sequence[Ready] | None

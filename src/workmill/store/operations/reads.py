@@ -89,8 +89,13 @@ class Reads(Operations):
 
     def heads(self, queues: Sequence[str], *, room: int, past: int = 0) -> list[Ready]:
         with self._database.read() as session:
-            rows = session.each("list_claimable", [(queue,) for queue in queues], room=room, past=past)
+            rows = sorted(session.each("list_claimable", [(queue,) for queue in queues], room=room, past=past))
         return [Ready(queue, job_id, -rank, run_at) for queue, rank, run_at, job_id in rows]
+
+    def aside(self, queue: str, *, limit: int) -> int:
+        with self._database.read() as session:
+            ((_, jobs),) = session.each("count_aside", [(queue,)], limit=limit)
+        return int(jobs)
 
     def workers(self, *, gone: bool = False) -> list[Worker]:
         with self._database.read() as session:
